@@ -1,0 +1,61 @@
+# Two commands do all the set-up: `make run` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= ottla-data
+PORT ?= 9092
+SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.pyx src/ottla/records/*.pxi src/ottla/records/*.h)
+
+.PHONY: help setup run test check compat bench fuzz soak clean
+
+help: ## List what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Ottla needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python has no venv module: install it (Debian: apt-get install python3-venv)"; exit 1; }
+
+$(VENV)/.installed: $(SOURCES) | $(VENV)/bin/python
+	@echo "Installing Ottla into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-all: $(VENV)/.installed
+	@echo "Installing what the tests need into $(VENV) (Spark alone is 450 MB) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,compat,bench]'
+	@touch $@
+
+setup: $(VENV)/.installed-all ## Install everything that development needs, peers included
+	@$(BIN)/python -m tests.peers.install all
+
+run: $(VENV)/.installed ## Start the broker (DATA=ottla-data PORT=9092)
+	@$(BIN)/ottla broker --data $(DATA) --port $(PORT)
+
+test: setup check ## Run all tests
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-all ## Lint, format, types, imports, tidiness
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q --durations=0 -p no:randomly tests/unit/test_tidy.py
+
+compat: setup ## The compatibility tests alone, against Ottla and then against Apache Kafka
+	@$(BIN)/python -m pytest tests/compat/clients --target=ottla
+	@$(BIN)/python -m pytest tests/compat/clients --target=kafka
+
+bench: setup ## Measure Ottla beside Apache Kafka; writes docs/BENCHMARKS.md
+	@$(BIN)/python -m bench
+
+fuzz: setup ## Random and mutated requests against a running broker, for FUZZ_SECONDS (600)
+	@$(BIN)/python -m tests.fuzz
+
+soak: setup ## The long form of the crash tests
+	@$(BIN)/python -m tests.soak
+
+clean: ## Remove what was built and installed
+	@rm -rf $(VENV) .cache build
+	@find src -name '*.so' -delete -o -name '_native.c' -delete

@@ -1,0 +1,84 @@
+"""Every row of the table: what it is called, which way is better, and what it should reach.
+
+A ratio always reads the same way: how many times better the second column is than the first. For rates that is second
+over first, for times and memory first over second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.settings import GIB, MIB, Settings
+
+KAFKA = "kafka"
+OTTLA = "ottla"
+SMALL_LOG = "ottla, small log"
+LARGE_LOG = "ottla, large log"
+
+TITLES = {KAFKA: "Apache Kafka", OTTLA: "Ottla"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`goal` is the least ratio that is good enough; None where there is only something to look at."""
+
+    key: str
+    title: str
+    unit: str
+    goal: float | None = None
+    higher_is_better: bool = True
+    baseline: str = KAFKA
+    candidate: str = OTTLA
+    goal_text: str = ""
+
+    @property
+    def section(self) -> str:
+        return self.key.split(".")[0]
+
+    @property
+    def described_goal(self) -> str:
+        if self.goal_text:
+            return self.goal_text
+        return "" if self.goal is None else f"{self.goal:g}x"
+
+    def ratio(self, baseline: float, candidate: float) -> float:
+        better, worse = (candidate, baseline) if self.higher_is_better else (baseline, candidate)
+        return better / worse if worse else 0.0
+
+
+def size_text(size_bytes: int) -> str:
+    return f"{size_bytes // GIB} GB" if size_bytes >= GIB else f"{size_bytes // MIB} MB"
+
+
+def rows(settings: Settings) -> list[Row]:
+    small, large = size_text(settings.depth_small_bytes), size_text(settings.depth_large_bytes)
+    return [
+        Row("produce.small.1", "produce, one 100 B record a request, 1 connection", "req/s", 3.0),
+        Row("produce.small.4", "produce, one 100 B record a request, 4 connections", "req/s", 1.5),
+        Row("produce.64k.1", "produce, 64 KB batches, 1 connection", "req/s", 2.0),
+        Row("produce.64k.4", "produce, 64 KB batches, 4 connections", "req/s", 1.5),
+        Row("produce.1m.1", "produce, 1 MB batches, 1 connection", "req/s", 1.8),
+        Row("fetch.128k", "fetch, 128 KB a request", "GB/s", 1.0),
+        Row("fetch.1m", "fetch, 1 MB a request", "GB/s", 1.0),
+        Row("fetch.8m", "fetch, 8 MB a request", "GB/s", 1.0),
+        Row("clients.produce", "confluent-kafka, produce 100 B records", "rec/s"),
+        Row("clients.consume", "confluent-kafka, consume 100 B records", "rec/s"),
+        Row("clients.p50", "confluent-kafka, end to end, p50", "ms", 1.0, higher_is_better=False),
+        Row("clients.p99", "confluent-kafka, end to end, p99", "ms", 1.0, higher_is_better=False),
+        Row("java.produce", "Kafka's ProducerPerformance, 100 B records", "rec/s"),
+        Row("startup.seconds", "process start to first acknowledged produce", "s", 10.0, higher_is_better=False),
+        Row("startup.idle", "memory, idle", "MB", 6.0, higher_is_better=False),
+        Row("produce.loaded", "memory, after the produce runs", "MB", higher_is_better=False),
+        Row("depth.head", f"fetch 16 KB at the head of a log of {small}", "req/s"),
+        Row("depth.random", f"fetch 16 KB anywhere in a log of {small}", "req/s"),
+        _growth("depth.growth.head", f"fetch at the head, log of {large} beside {small}"),
+        _growth("depth.growth.random", f"fetch anywhere, log of {large} beside {small}"),
+    ]
+
+
+def _growth(key: str, title: str) -> Row:
+    """The cost of a fetch does not depend on the size of the log; a tenth is left to noise."""
+    return Row(key, title, "req/s", 0.9, baseline=SMALL_LOG, candidate=LARGE_LOG, goal_text="about 1x")
+
+
+SECTIONS = ("startup", "produce", "fetch", "clients", "java", "depth")

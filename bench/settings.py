@@ -1,0 +1,60 @@
+"""How long and how much: the same for both brokers, always."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The size of one whole run of the suite.
+
+    `warm_rounds` come before the counted ones and are thrown away: a JVM is slow until it has compiled what it runs,
+    and that is not what the rows of a table should compare. `produce_limit_bytes` ends a produce measurement early,
+    so that the faster broker does not run into the kernel's limit on dirty pages while the slower one never gets
+    there.
+    """
+
+    rounds: int = 3
+    warm_rounds: int = 1
+    warm_seconds: float = 0.4
+    produce_seconds: float = 2.5
+    produce_limit_bytes: int = 1536 * MIB
+    fetch_seconds: float = 2.0
+    fetch_log_bytes: int = 512 * MIB
+    client_records: int = 1_000_000
+    client_consumed_records: int = 1_000_000
+    latency_seconds: float = 5.0
+    latency_rate: int = 1000
+    java_records: int = 3_000_000
+    depth_seconds: float = 2.0
+    depth_small_bytes: int = 10 * MIB
+    depth_large_bytes: int = 10 * GIB
+    limit_seconds: float = 1.0
+
+
+def full(rounds: int | None = None) -> Settings:
+    """What the published figures come from."""
+    return Settings(rounds=rounds or 3)
+
+
+def quick(rounds: int | None = None) -> Settings:
+    """A look at the whole suite in about two minutes; too short to be quoted."""
+    return Settings(
+        rounds=rounds or 1,
+        produce_seconds=1.0,
+        produce_limit_bytes=768 * MIB,
+        fetch_seconds=0.7,
+        fetch_log_bytes=128 * MIB,
+        client_records=300_000,
+        client_consumed_records=300_000,
+        latency_seconds=2.0,
+        java_records=500_000,
+        depth_seconds=0.7,
+        depth_large_bytes=GIB,
+        limit_seconds=0.5,
+    )

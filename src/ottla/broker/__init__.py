@@ -1,0 +1,1 @@
+"""The broker: sockets, dispatch, one file per API, settings."""

@@ -1,0 +1,49 @@
+"""DeleteTopics (key 20): remove topics and their records.
+
+| version | what changed                                                  |
+|---------|---------------------------------------------------------------|
+| 4       | flexible                                                      |
+| 5       | error messages (KIP-599)                                      |
+| 6       | topics by id as well as by name (KIP-516)                     |
+"""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.dispatch import RequestContext, serves
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.protocol.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+TOPIC_IDS_SINCE_VERSION = 6
+
+
+@serves(DeleteTopicsRequest)
+async def handle(broker: "Broker", context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    response = DeleteTopicsResponse()
+    wanted: list[str | bytes] = []
+    if context.api_version < TOPIC_IDS_SINCE_VERSION:
+        wanted.extend(request.topic_names)
+    else:
+        for topic in request.topics:
+            if (topic.name is None) == (topic.topic_id == ZERO_UUID):
+                response.responses.append(
+                    DeletableTopicResult(
+                        name=topic.name,
+                        topic_id=topic.topic_id,
+                        error_code=ErrorCode.INVALID_REQUEST,
+                        error_message="a topic is named by its name or by its id, and not by both",
+                    )
+                )
+            else:
+                wanted.append(topic.topic_id if topic.name is None else topic.name)
+    for result in await broker.controller.delete_topics(wanted):
+        response.responses.append(
+            DeletableTopicResult(
+                name=result.name, topic_id=result.topic_id, error_code=result.error, error_message=result.message
+            )
+        )
+    await broker.image_applied()
+    return response

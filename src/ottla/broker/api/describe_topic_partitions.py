@@ -1,0 +1,84 @@
+"""DescribeTopicPartitions (key 75): topics and their partitions, a page at a time (KIP-966)."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.api.authorized_operations import TOPIC_OPERATIONS
+from ottla.broker.api.metadata import leader_error
+from ottla.broker.dispatch import RequestContext, serves
+from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.cluster.topic_names import INTERNAL_TOPICS, topic_name_problem
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+PAGE_LIMIT = 2000
+
+
+@serves(DescribeTopicPartitionsRequest)
+def handle(
+    broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    image = broker.image
+    names = sorted({topic.name for topic in request.topics} or image.topics.keys())
+    fetch_all = not request.topics
+    cursor = request.cursor
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    response = DescribeTopicPartitionsResponse()
+    left = max(1, min(request.response_partition_limit, PAGE_LIMIT))
+    for name in names:
+        if left <= 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        answer = _topic(image, name, context.listener, first, left)
+        if fetch_all and answer.error_code:
+            continue
+        response.topics.append(answer)
+        left -= len(answer.partitions)
+        topic = image.topics.get(name)
+        if topic is not None and first + len(answer.partitions) < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=first + len(answer.partitions))
+            break
+    return response
+
+
+def _topic(
+    image: ClusterImage, name: str, listener: str, first: int, limit: int
+) -> DescribeTopicPartitionsResponseTopic:
+    if topic_name_problem(name) is not None:
+        return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
+    topic = image.topics.get(name)
+    if topic is None:
+        return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+    return DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[_partition(image, partition, listener) for partition in topic.partitions[max(0, first) :][:limit]],
+    )
+
+
+def _partition(
+    image: ClusterImage, partition: PartitionImage, listener: str
+) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=leader_error(image, partition, listener),
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=list(partition.offline_replicas),
+    )

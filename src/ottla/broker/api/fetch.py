@@ -1,0 +1,223 @@
+"""Fetch (key 1): read batches from partitions.
+
+| version | what changed                                           |
+|---------|--------------------------------------------------------|
+| 4       | isolation level, record batch v2 (KIP-98)              |
+| 5       | log start offset (KIP-107)                             |
+| 7       | fetch sessions (KIP-227)                               |
+| 9       | the client's leader epoch is checked (KIP-320)         |
+| 11      | rack and preferred read replica (KIP-392)              |
+| 12      | flexible; diverging epochs (KIP-595)                   |
+| 13      | topics by id (KIP-516)                                 |
+| 15      | the replica's state as a tagged field (KIP-903)        |
+| 16      | the current leader with an error (KIP-951)             |
+
+No record is read here: what goes into the answer are ranges of segment files, which the server hands to
+`sendfile`. A fetch that finds less than `min_bytes` waits, for `max_wait_ms` at most, for the partitions to grow.
+The first partition with anything to give gives at least one whole batch, whatever the limits say, so that a
+large batch never blocks its readers.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.dispatch import RequestContext, serves
+from ottla.broker.fetch_sessions import FetchContext, FetchTarget
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from ottla.replication.partition import Partition
+from ottla.replication.waiting import FetchWait
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+READ_COMMITTED = 1
+LEADER_HINT_SINCE_VERSION = 16
+TOPIC_IDS_SINCE_VERSION = 13
+REPLICA_STATE_SINCE_VERSION = 15
+NO_RECORDS = b""
+
+Answers = list[tuple[FetchTarget, PartitionData]]
+
+
+@serves(FetchRequest, abandon_on_close=True)
+def handle(
+    broker: "Broker", context: RequestContext, request: FetchRequest
+) -> FetchResponse | asyncio.Future[FetchResponse]:
+    replica_id = (
+        request.replica_state.replica_id if context.api_version >= REPLICA_STATE_SINCE_VERSION else request.replica_id
+    )
+    try:
+        fetch = broker.fetch_sessions.context(request, context.api_version)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    read = _Read(broker, context, request, fetch, replica_id)
+    answers = read.all_partitions()
+    if read.may_answer_now():
+        return read.response(answers)
+    return read.answer_later()
+
+
+class _Read:
+    """One fetch request being answered: reads once, and once more if it had to wait."""
+
+    def __init__(
+        self, broker: "Broker", context: RequestContext, request: FetchRequest, fetch: FetchContext, replica_id: int
+    ) -> None:
+        self._broker = broker
+        self._context = context
+        self._request = request
+        self._fetch = fetch
+        self._replica_id = replica_id
+        self._by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
+        self._size_bytes = 0
+        self._urgent = False
+
+    def may_answer_now(self) -> bool:
+        return (
+            self._urgent
+            or self._size_bytes >= self._request.min_bytes
+            or self._request.max_wait_ms <= 0
+            or not self._fetch.targets
+        )
+
+    def answer_later(self) -> asyncio.Future[FetchResponse]:
+        answer: asyncio.Future[FetchResponse] = asyncio.get_running_loop().create_future()
+        wait = FetchWait(
+            self._partitions(), self._request.min_bytes - self._size_bytes, self._request.max_wait_ms / 1000
+        )
+
+        def ended(future: asyncio.Future[None]) -> None:
+            if future.cancelled() or answer.done():
+                return
+            try:
+                answer.set_result(self.response(self.all_partitions()))
+            except Exception as error:
+                answer.set_exception(error)
+
+        def abandoned(future: asyncio.Future[FetchResponse]) -> None:
+            if future.cancelled():
+                wait.future.cancel()
+
+        wait.future.add_done_callback(ended)
+        answer.add_done_callback(abandoned)
+        return answer
+
+    def _partitions(self) -> list[Partition]:
+        return [
+            self._broker.replicas.partition(self._name(target), target.request.partition)
+            for target in self._fetch.targets
+        ]
+
+    def _name(self, target: FetchTarget) -> str:
+        if not self._by_id:
+            return target.topic
+        name = self._broker.replicas.topic_name(target.topic_id)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        return name
+
+    def all_partitions(self) -> Answers:
+        """Read every partition of the fetch, within the limits on bytes."""
+        self._size_bytes = 0
+        left_bytes = max(0, min(self._request.max_bytes, self._broker.config.fetch_max_bytes))
+        answers: Answers = []
+        for target in self._fetch.targets:
+            answer = self._one_partition(target, left_bytes)
+            if answer.records:
+                size_bytes = len(answer.records)
+                self._size_bytes += size_bytes
+                left_bytes = max(0, left_bytes - size_bytes)
+            answers.append((target, answer))
+        return answers
+
+    def _one_partition(self, target: FetchTarget, left_bytes: int) -> PartitionData:
+        wanted = target.request
+        answer = PartitionData(partition_index=wanted.partition, high_watermark=-1, records=NO_RECORDS)
+        try:
+            partition = self._broker.replicas.partition(self._name(target), wanted.partition)
+            partition.check_leader(wanted.current_leader_epoch)
+            if self._replica_id >= 0:
+                raise KafkaError(
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self._replica_id} is no replica of {partition}"
+                )
+            diverging = self._diverging(partition, wanted.last_fetched_epoch, wanted.fetch_offset)
+            if diverging is not None:
+                answer.diverging_epoch = diverging
+                self._urgent = True
+            else:
+                answer.records = (
+                    partition.read(
+                        wanted.fetch_offset,
+                        min(wanted.partition_max_bytes, left_bytes),
+                        min_one_batch=not self._size_bytes,
+                    )
+                    or NO_RECORDS
+                )
+            answer.high_watermark = partition.high_watermark
+            answer.last_stable_offset = partition.last_stable_offset
+            answer.log_start_offset = partition.log.log_start_offset
+            answer.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
+        except KafkaError as error:
+            self._fail(answer, error.code)
+        except OSError as error:
+            logger.error("%s-%d cannot be read: %s", target.topic, wanted.partition, error)
+            self._fail(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+        return answer
+
+    def _fail(self, answer: PartitionData, code: ErrorCode) -> None:
+        self._urgent = True
+        answer.error_code = code
+        answer.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
+
+    @staticmethod
+    def _diverging(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset | None:
+        """Where the reader's log left ours, if the epoch it read last ended earlier here than it thinks."""
+        if last_fetched_epoch < 0:
+            return None
+        epoch, end_offset = partition.log.leader_epochs.end_offset_for(last_fetched_epoch)
+        if end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} never was in epoch {last_fetched_epoch}")
+        if epoch == last_fetched_epoch and end_offset >= fetch_offset:
+            return None
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+    def response(self, answers: Answers) -> FetchResponse:
+        response = FetchResponse(session_id=self._fetch.session_id)
+        topics: dict[str | bytes, FetchableTopicResponse] = {}
+        for target, answer in self._fetch.select(answers):
+            key = target.topic_id if self._by_id else target.topic
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
+                response.responses.append(topic)
+            topic.partitions.append(answer)
+            if answer.error_code:
+                self._hint_leader(target, answer, response)
+        return response
+
+    def _hint_leader(self, target: FetchTarget, answer: PartitionData, response: FetchResponse) -> None:
+        if self._context.api_version < LEADER_HINT_SINCE_VERSION or answer.error_code not in (
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.FENCED_LEADER_EPOCH,
+        ):
+            return
+        leader = self._broker.leader_of(self._name(target), answer.partition_index, self._context.listener)
+        if leader is None:
+            return
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.leader_epoch)
+        if all(endpoint.node_id != leader.node_id for endpoint in response.node_endpoints):
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=leader.node_id, host=leader.host, port=leader.port, rack=leader.rack)
+            )

@@ -1,0 +1,156 @@
+"""Metadata (key 3): brokers, topics, and who leads each partition.
+
+| version | what changed                                                     |
+|---------|------------------------------------------------------------------|
+| 0       | no topics named means all topics; from 1 on, null does           |
+| 4       | the client may forbid creating the topics it names               |
+| 5       | offline replicas (KIP-112)                                       |
+| 7       | leader epochs (KIP-320)                                          |
+| 8       | authorized operations (KIP-430); 8 to 10 for the cluster too     |
+| 9       | flexible                                                         |
+| 10, 12  | topic ids, then topics asked for by id (KIP-516)                 |
+| 13      | an error of the whole request (KIP-1102)                         |
+
+A topic that is asked for and does not exist is created where `auto.create.topics.enable` and the client allow
+it. Unlike Kafka, which sends the client away with an error until it is there, the answer waits for it.
+"""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from ottla.broker.dispatch import RequestContext, serves
+from ottla.cluster.image import NO_LEADER, BrokerRegistration, ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.topic_names import INTERNAL_TOPICS, topic_name_problem
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ottla.protocol.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+AUTO_CREATION_CHOICE_SINCE_VERSION = 4
+BY_ID_SINCE_VERSION = 12
+
+
+@serves(MetadataRequest)
+async def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    wanted = _wanted(context, request)
+    if context.api_version < BY_ID_SINCE_VERSION and any(topic.topic_id != ZERO_UUID for topic in wanted or ()):
+        return _refused(wanted or [], ErrorCode.INVALID_REQUEST)
+    if wanted is not None and broker.config.auto_create_topics:
+        allowed = request.allow_auto_topic_creation or context.api_version < AUTO_CREATION_CHOICE_SINCE_VERSION
+        if allowed:
+            await _create_missing(broker, wanted)
+    image = broker.image
+    response = MetadataResponse(
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        brokers=[
+            _broker(registration, context.listener)
+            for registration in image.brokers.values()
+            if registration.endpoint(context.listener) is not None
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+    if wanted is None:
+        response.topics = [_topic(image, topic, context.listener) for _, topic in sorted(image.topics.items())]
+    else:
+        response.topics = [_one(image, topic, context.listener) for topic in wanted]
+    if request.include_topic_authorized_operations:
+        for topic in response.topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return response
+
+
+def _wanted(context: RequestContext, request: MetadataRequest) -> list[MetadataRequestTopic] | None:
+    """The topics asked for, once each; None for all of them."""
+    if request.topics is None or (not request.topics and context.api_version == 0):
+        return None
+    return list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
+
+
+def _refused(wanted: list[MetadataRequestTopic], code: ErrorCode) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in wanted
+        ]
+    )
+
+
+async def _create_missing(broker: "Broker", wanted: list[MetadataRequestTopic]) -> None:
+    missing = [
+        topic.name
+        for topic in wanted
+        if topic.name is not None
+        and topic.topic_id == ZERO_UUID
+        and topic.name not in broker.image.topics
+        and topic_name_problem(topic.name) is None
+    ]
+    if missing:
+        await broker.create_missing_topics(missing)
+
+
+def _broker(registration: BrokerRegistration, listener: str) -> MetadataResponseBroker:
+    endpoint = registration.endpoint(listener)
+    assert endpoint is not None
+    return MetadataResponseBroker(
+        node_id=registration.node_id, host=endpoint.host, port=endpoint.port, rack=registration.rack
+    )
+
+
+def _one(image: ClusterImage, wanted: MetadataRequestTopic, listener: str) -> MetadataResponseTopic:
+    if wanted.topic_id != ZERO_UUID:
+        topic = image.topics_by_id.get(wanted.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        return _topic(image, topic, listener)
+    name = wanted.name or ""
+    if topic_name_problem(name) is not None:
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
+    topic = image.topics.get(name)
+    if topic is None:
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, is_internal=name in INTERNAL_TOPICS
+        )
+    return _topic(image, topic, listener)
+
+
+def _topic(image: ClusterImage, topic: TopicImage, listener: str) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(image, partition, listener) for partition in topic.partitions],
+    )
+
+
+def _partition(image: ClusterImage, partition: PartitionImage, listener: str) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        error_code=leader_error(image, partition, listener),
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=list(partition.offline_replicas),
+    )
+
+
+def leader_error(image: ClusterImage, partition: PartitionImage, listener: str) -> ErrorCode:
+    """Why the leader cannot be reached through this listener, if so."""
+    leader = image.brokers.get(partition.leader)
+    if partition.leader == NO_LEADER or leader is None:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    if leader.endpoint(listener) is None:
+        return ErrorCode.LISTENER_NOT_FOUND
+    return ErrorCode.NONE

@@ -1,0 +1,186 @@
+"""Produce (key 0): append batches to partitions.
+
+Versions 3 to 13 are answered; 0 to 2 are advertised because librdkafka takes a broker that does not offer
+them for one without compression, and are refused when they come.
+
+| version | what changed                                                    |
+|---------|-----------------------------------------------------------------|
+| 3       | record batch v2 only; transactional id (KIP-98)                 |
+| 7       | zstd (KIP-110)                                                  |
+| 8       | error message and the records at fault (KIP-467)                |
+| 9       | flexible                                                        |
+| 10      | the current leader with an error (KIP-951)                      |
+| 13      | topics by id (KIP-516)                                          |
+
+The hot path: a request is decoded to views of the receive buffer, each partition's batch is checked by its
+header and CRC, stamped in place and written to the page cache, and the answer is there before the next frame
+is looked at. Only a full segment, a flush or a lagging replica makes an answer wait.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.connection import CloseConnection
+from ottla.broker.dispatch import RequestContext, serves
+from ottla.log.log import AppendInfo
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from ottla.records import Codec, read_header
+from ottla.replication.partition import ACKS_ALL, Partition
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+ZSTD_SINCE_VERSION = 7
+TOPIC_IDS_SINCE_VERSION = 13
+LEADER_HINT_SINCE_VERSION = 10
+
+Waiting = tuple[
+    PartitionProduceResponse, Partition, AppendInfo | None, asyncio.Future[AppendInfo] | asyncio.Future[None]
+]
+
+
+@serves(ProduceRequest, advertised_min_version=0)
+def handle(
+    broker: "Broker", context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | asyncio.Future[ProduceResponse | None] | None:
+    response = ProduceResponse()
+    waiting: list[Waiting] = []
+    by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
+    for topic in request.topic_data:
+        name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
+        answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        for data in topic.partition_data:
+            answer = PartitionProduceResponse(index=data.index, base_offset=-1)
+            answered.partition_responses.append(answer)
+            try:
+                if name is None:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+                _append(broker, context, request, name, data, answer, waiting)
+            except KafkaError as error:
+                _refuse(answer, error)
+                _hint_leader(broker, context, name, answer, response)
+            except OSError as error:
+                logger.error("%s-%d cannot be written: %s", name, data.index, error)
+                _refuse(answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused the write: {error}"))
+        response.responses.append(answered)
+    if waiting:
+        return asyncio.ensure_future(_finish(request, response, waiting))
+    return _answer(request, response)
+
+
+def _append(
+    broker: "Broker",
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: str,
+    data: PartitionProduceData,
+    answer: PartitionProduceResponse,
+    waiting: list[Waiting],
+) -> None:
+    acks = request.acks
+    if not ACKS_ALL <= acks <= 1:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
+    partition = broker.replicas.partition(topic, data.index)
+    records = data.records
+    if not isinstance(records, memoryview) or not len(records):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
+    if context.api_version < ZSTD_SINCE_VERSION and read_header(records).compression is Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+    info = partition.append(records, acks)
+    if isinstance(info, asyncio.Future):
+        waiting.append((answer, partition, None, info))
+        return
+    _accept(answer, info)
+    acknowledgement = partition.acknowledgement(info, acks)
+    if acknowledgement is not None:
+        waiting.append((answer, partition, info, acknowledgement))
+
+
+def _accept(answer: PartitionProduceResponse, info: AppendInfo) -> None:
+    answer.base_offset = info.first_offset
+    answer.log_append_time_ms = info.log_append_time
+    answer.log_start_offset = info.log_start_offset
+
+
+def _refuse(answer: PartitionProduceResponse, error: KafkaError) -> None:
+    answer.error_code = error.code
+    answer.error_message = str(error)
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+
+
+async def _finish(request: ProduceRequest, response: ProduceResponse, waiting: list[Waiting]) -> ProduceResponse | None:
+    """Wait for rolls, flushes and replicas, for the request's timeout at most."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + max(request.timeout_ms, 0) / 1000
+    for answer, partition, info, future in waiting:
+        try:
+            if info is None:
+                info = await _queued_append(future, answer)
+                acknowledgement = partition.acknowledgement(info, request.acks)
+                if acknowledgement is None:
+                    continue
+                future = acknowledgement
+            async with asyncio.timeout_at(deadline):
+                await asyncio.shield(future)
+        except TimeoutError:
+            _refuse(answer, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the records are not on all in-sync replicas yet"))
+        except KafkaError as error:
+            _refuse(answer, error)
+        except OSError as error:
+            logger.error("%s cannot be written: %s", partition, error)
+            _refuse(answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused the write: {error}"))
+    return _answer(request, response)
+
+
+async def _queued_append(
+    future: asyncio.Future[AppendInfo] | asyncio.Future[None], answer: PartitionProduceResponse
+) -> AppendInfo:
+    info = await future
+    assert info is not None
+    _accept(answer, info)
+    return info
+
+
+def _answer(request: ProduceRequest, response: ProduceResponse) -> ProduceResponse | None:
+    if request.acks != 0:
+        return response
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                # The client asked for no answers: hanging up is the only way left to tell it, as Kafka does.
+                raise CloseConnection(f"a batch sent with acks=0 was refused: {answer.error_message}")
+    return None
+
+
+def _hint_leader(
+    broker: "Broker",
+    context: RequestContext,
+    topic: str | None,
+    answer: PartitionProduceResponse,
+    response: ProduceResponse,
+) -> None:
+    """Tell a client that came to the wrong broker where the leader is."""
+    if context.api_version < LEADER_HINT_SINCE_VERSION or answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return
+    leader = broker.leader_of(topic, answer.index, context.listener)
+    if leader is None:
+        return
+    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.leader_epoch)
+    if all(endpoint.node_id != leader.node_id for endpoint in response.node_endpoints):
+        response.node_endpoints.append(
+            NodeEndpoint(node_id=leader.node_id, host=leader.host, port=leader.port, rack=leader.rack)
+        )

@@ -1,0 +1,251 @@
+"""One broker: its parts, put together, started and stopped in order.
+
+start     lock the directories -> open the store -> load the logs -> bind the ports -> register, elect
+          -> apply the image -> accept connections
+shutdown  stop accepting -> let owed answers leave -> deregister -> close the logs cleanly -> close the store
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ottla.broker import api
+from ottla.broker.config import BrokerConfig
+from ottla.broker.dispatch import Dispatcher, registered_handlers
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.server import Server
+from ottla.cluster.broker_lifecycle import BrokerIdInUse, BrokerLifecycle
+from ottla.cluster.config_changes import ConfigRules
+from ottla.cluster.controller import Controller, ControllerSettings, NewTopic
+from ottla.cluster.image import ClusterImage, Endpoint
+from ottla.cluster.layout import ensure_layout
+from ottla.cluster.metadata import MetadataCache
+from ottla.cluster.registry import CorruptNode
+from ottla.coordination.embedded import EmbeddedStore
+from ottla.coordination.store import StoreError
+from ottla.log.config import LogConfig
+from ottla.log.directory import LogDirectory
+from ottla.log.manager import LogManager, LogManagerSettings
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.replication.manager import ReplicaManager
+from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
+from ottla.runtime.real_disk import RealDisk
+
+logger = logging.getLogger(__name__)
+
+STORE_FILE = "ottla-store.sqlite3"
+ANY_HOST = ("", "0.0.0.0", "::")
+
+assert api.__all__, "importing the package registers the handlers"
+
+
+class StartError(Exception):
+    """The broker cannot start; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Where the leader of a partition is, through one listener."""
+
+    node_id: int
+    leader_epoch: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Broker:
+    """Everything that runs in one broker process, on one event loop.
+
+    `start` and `shutdown` are called once each, on the same loop; what is listed below exists from `start` on.
+    """
+
+    controller: Controller
+    replicas: ReplicaManager
+    producer_ids: ProducerIds
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self.dispatcher = Dispatcher(self, registered_handlers())
+        self._clock = SystemClock()
+        self._ids = SystemIds()
+        self._executor = ThreadExecutor()
+        self._disk = RealDisk()
+        self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
+        self._stack = contextlib.AsyncExitStack()
+        self._applying = asyncio.Lock()
+        self._image_changed = asyncio.Event()
+
+    # What handlers ask
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as this broker knows it."""
+        return self._metadata.image
+
+    def leader_of(self, topic: str | None, index: int, listener: str) -> Leader | None:
+        """Where the leader of a partition can be reached through a listener."""
+        partition = None if topic is None else self.image.partition(topic, index)
+        registration = None if partition is None else self.image.brokers.get(partition.leader)
+        endpoint = None if registration is None else registration.endpoint(listener)
+        if partition is None or registration is None or endpoint is None:
+            return None
+        return Leader(partition.leader, partition.leader_epoch, endpoint.host, endpoint.port, registration.rack)
+
+    async def create_missing_topics(self, names: Sequence[str]) -> None:
+        """Create topics that were asked for; one that cannot be created stays unknown to whoever asked."""
+        results = await self.controller.create_topics([NewTopic(name) for name in names])
+        for result in results:
+            if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                logger.warning("topic %s was asked for and cannot be created: %s", result.name, result.message)
+        await self.image_applied()
+
+    async def image_applied(self) -> None:
+        """Return once this broker holds what the image of this moment gives it."""
+        wanted = self.image.version
+        async with self._applying:
+            if self.replicas.applied_version < wanted:
+                await self.replicas.apply(self.image)
+
+    # Starting
+
+    async def start(self) -> None:
+        """Get everything ready for clients, or raise `StartError` with nothing left behind."""
+        try:
+            await self._start()
+        except (OSError, StoreError, KafkaError, BrokerIdInUse, CorruptNode) as error:
+            await self._stack.aclose()
+            raise StartError(str(error)) from error
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _start(self) -> None:
+        self._stack.callback(self._executor.shutdown)
+        directories = self._open_directories()
+        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE))
+        self._stack.push_async_callback(store.close)
+        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id)
+        if cluster_id != directories[0].cluster_id:
+            raise StartError(
+                f"{directories[0].path} belongs to cluster {directories[0].cluster_id}, and its store to {cluster_id}"
+            )
+        self._metadata = MetadataCache(store)
+        server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
+        self._stack.push_async_callback(server.shutdown)
+        self.endpoints = self._advertised(server.bind(self.config.listeners))
+        await self._load_logs(directories)
+        lifecycle = self._join_cluster(store)
+        self.producer_ids = ProducerIds(self.controller.next_producer_id_block)
+        await lifecycle.start()
+        self._stack.push_async_callback(lifecycle.shutdown)
+        self._stack.push_async_callback(self._stop_serving, server)
+        self._metadata.subscribe(lambda old, new: self._image_changed.set())
+        await self.image_applied()
+        self._in_background(self._follow_image(), "image")
+        self._in_background(self._logs.run(), "logs")
+        server.start()
+
+    def _open_directories(self) -> list[LogDirectory]:
+        directories: list[LogDirectory] = []
+        for path in self.config.log_directories:
+            directory = LogDirectory(self._disk, path)
+            cluster_id = directories[0].cluster_id if directories else None
+            directory.open(self.config.node_id, self._ids, cluster_id)
+            self._stack.callback(directory.close)
+            directories.append(directory)
+        return directories
+
+    async def _load_logs(self, directories: list[LogDirectory]) -> None:
+        interval_ms = self.config.interval_ms
+        settings = LogManagerSettings(
+            log_flush_offset_checkpoint_interval_ms=interval_ms("log.flush.offset.checkpoint.interval.ms"),
+            log_flush_start_offset_checkpoint_interval_ms=interval_ms("log.flush.start.offset.checkpoint.interval.ms"),
+            replica_high_watermark_checkpoint_interval_ms=interval_ms("replica.high.watermark.checkpoint.interval.ms"),
+            producer_id_expiration_ms=interval_ms("producer.id.expiration.ms"),
+            producer_id_expiration_check_interval_ms=interval_ms("producer.id.expiration.check.interval.ms"),
+        )
+        self._logs = LogManager(
+            directories,
+            disk=self._disk,
+            clock=self._clock,
+            executor=self._executor,
+            ids=self._ids,
+            settings=settings,
+        )
+        defaults = LogConfig.from_properties({}, self.config.properties)
+        await self._logs.load(lambda topic: defaults)
+        self._stack.push_async_callback(self._logs.shutdown)
+        self.replicas = ReplicaManager(self.config.node_id, self._logs, self._clock, self._topic_config)
+
+    def _topic_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        return LogConfig.from_properties(overrides, self.config.properties)
+
+    def _join_cluster(self, store: EmbeddedStore) -> BrokerLifecycle:
+        config = self.config
+        self.controller = Controller(
+            store,
+            self._metadata,
+            node_id=config.node_id,
+            ids=self._ids,
+            settings=ControllerSettings(
+                num_partitions=config.num_partitions,
+                default_replication_factor=config.default_replication_factor,
+                delete_topic_enable=config.delete_topics,
+            ),
+            rules=ConfigRules(validate_topic=self._topic_config),
+        )
+        return BrokerLifecycle(
+            store,
+            self._metadata,
+            self.controller,
+            node_id=config.node_id,
+            endpoints=self.endpoints,
+            ids=self._ids,
+            rack=config.rack,
+        )
+
+    def _advertised(self, bound: list[Endpoint]) -> tuple[Endpoint, ...]:
+        """What clients are told: the advertised listeners, or the bound ones under a name they can resolve."""
+        advertised = {endpoint.name: endpoint for endpoint in self.config.advertised_listeners}
+        told: list[Endpoint] = []
+        for endpoint in bound:
+            chosen = advertised.get(endpoint.name, endpoint)
+            host = socket.gethostname() if chosen.host in ANY_HOST else chosen.host
+            told.append(replace(chosen, host=host, port=chosen.port or endpoint.port))
+        return tuple(told)
+
+    def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._stack.push_async_callback(stop)
+
+    async def _follow_image(self) -> None:
+        while True:
+            await self._image_changed.wait()
+            self._image_changed.clear()
+            await self.image_applied()
+
+    # Stopping
+
+    async def _stop_serving(self, server: Server) -> None:
+        """Answer what is owed, then hear no more."""
+        self.replicas.release_waits()
+        await server.shutdown()
+        await self.dispatcher.finish()
+        await self.replicas.stop()
+
+    async def shutdown(self) -> None:
+        """Stop in good order; the next start needs no recovery."""
+        await self._stack.aclose()

@@ -1,0 +1,127 @@
+"""The broker's own keys, under Kafka's names. Broker-wide defaults of topic keys are in `ottla.log.topic_configs`."""
+
+from ottla.log.config_keys import INT32_MAX, ConfigKey, ConfigType, at_least
+
+_BOOLEAN, _INT, _LONG = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG
+_STRING, _LIST = ConfigType.STRING, ConfigType.LIST
+
+_KEYS = (
+    ConfigKey("node.id", _INT, 1, at_least(0), "The number of this broker in its cluster; also read as broker.id."),
+    ConfigKey("broker.rack", _STRING, None, None, "The rack of this broker; replicas are spread over racks."),
+    ConfigKey(
+        "listeners",
+        _LIST,
+        ("PLAINTEXT://localhost:9092",),
+        None,
+        "Where the broker listens: NAME://host:port, separated by commas. An empty host is every address, port 0 "
+        "picks a free one. The default is reachable from this machine only.",
+    ),
+    ConfigKey(
+        "advertised.listeners",
+        _LIST,
+        None,
+        None,
+        "What clients are told to connect to; `listeners` where it is not set.",
+    ),
+    ConfigKey(
+        "listener.security.protocol.map",
+        _LIST,
+        ("PLAINTEXT:PLAINTEXT",),
+        None,
+        "The security protocol of each listener name.",
+    ),
+    ConfigKey("log.dir", _STRING, "./ottla-data", None, "The data directory, where log.dirs is not set."),
+    ConfigKey("log.dirs", _LIST, None, None, "The data directories; partitions are spread over them."),
+    ConfigKey("num.partitions", _INT, 1, at_least(1), "Partitions of a topic whose creator does not say."),
+    ConfigKey("default.replication.factor", _INT, 1, at_least(1), "Replicas of a topic whose creator does not say."),
+    ConfigKey("auto.create.topics.enable", _BOOLEAN, True, None, "Whether asking for an unknown topic creates it."),
+    ConfigKey("delete.topic.enable", _BOOLEAN, True, None, "Whether topics can be deleted."),
+    ConfigKey(
+        "socket.request.max.bytes",
+        _INT,
+        104_857_600,
+        at_least(1),
+        "The largest request; a larger one closes its connection.",
+    ),
+    ConfigKey(
+        "queued.max.request.bytes",
+        _LONG,
+        536_870_912,
+        None,
+        "How many bytes of large requests may be arriving at once; above it, clients wait. -1 is no limit.",
+    ),
+    ConfigKey("max.connections", _INT, INT32_MAX, at_least(0), "Connections at once; above it, new ones wait."),
+    ConfigKey(
+        "max.connections.per.ip", _INT, INT32_MAX, at_least(0), "Connections from one address; more are refused."
+    ),
+    ConfigKey(
+        "max.connections.per.ip.overrides",
+        _LIST,
+        (),
+        None,
+        "Other limits for some addresses: address:number, separated by commas.",
+    ),
+    ConfigKey(
+        "connections.max.idle.ms",
+        _LONG,
+        600_000,
+        None,
+        "A connection that is silent for this long is closed; -1 never.",
+    ),
+    ConfigKey("socket.listen.backlog.size", _INT, 512, at_least(1), "Connections that may wait to be accepted."),
+    ConfigKey(
+        "socket.send.buffer.bytes", _INT, -1, at_least(-1), "The socket's send buffer; -1 lets the system choose."
+    ),
+    ConfigKey(
+        "socket.receive.buffer.bytes", _INT, -1, at_least(-1), "The socket's receive buffer; -1 lets the system choose."
+    ),
+    ConfigKey("fetch.max.bytes", _INT, 57_671_680, at_least(1024), "The most that one fetch may return."),
+    ConfigKey(
+        "max.incremental.fetch.session.cache.slots", _INT, 1000, at_least(0), "Fetch sessions that are kept at once."
+    ),
+    ConfigKey(
+        "producer.id.expiration.ms",
+        _INT,
+        86_400_000,
+        at_least(1),
+        "How long the sequences of an idempotent producer are remembered after its last batch.",
+    ),
+    ConfigKey(
+        "producer.id.expiration.check.interval.ms",
+        _INT,
+        600_000,
+        at_least(1),
+        "How often forgotten producers are looked for.",
+    ),
+    ConfigKey(
+        "log.flush.scheduler.interval.ms",
+        _LONG,
+        9_223_372_036_854_775_807,
+        None,
+        "How often logs are checked for flush.ms; one second at the most where a topic sets it.",
+    ),
+    ConfigKey(
+        "log.flush.offset.checkpoint.interval.ms",
+        _INT,
+        60_000,
+        at_least(0),
+        "How often the offsets up to which logs are flushed are written down, to shorten recovery.",
+    ),
+    ConfigKey(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        _INT,
+        60_000,
+        at_least(0),
+        "How often the first offsets of logs are written down.",
+    ),
+    ConfigKey(
+        "replica.high.watermark.checkpoint.interval.ms",
+        _LONG,
+        5_000,
+        None,
+        "How often high watermarks are written down.",
+    ),
+)
+
+BROKER_CONFIGS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
+ALIASES = {"broker.id": "node.id"}

@@ -1,0 +1,364 @@
+"""One client connection: frames in, answers out, in order.
+
+    readable -> receive -> cut frames -> dispatch -> answer now, or park it
+                                                        |
+    writable <- outbox (bytes, then sendfile) <- parked answers, in order, once they are ready
+
+What must stay true:
+- Answers leave in the order of their requests, however late an earlier one gets ready.
+- A frame's memory belongs to the connection only until `dispatch` returns: whoever keeps bytes copies them.
+- Nothing grows without bound. While `PARKED_LIMIT` answers are waiting, or the outbox is full, the socket is not
+  read, and the kernel's window tells the client to wait.
+- Only this connection pays for what its client does: any error here closes this socket and nothing else.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from mmap import mmap
+from typing import Protocol
+
+from ottla.broker.buffers import BufferPool
+from ottla.broker.outbox import Outbox, Parts
+from ottla.runtime import Executor
+
+logger = logging.getLogger(__name__)
+
+SHARED_BUFFER_BYTES = 256 * 1024
+OWN_BUFFER_ABOVE_BYTES = 96 * 1024
+PARKED_LIMIT = 64
+LENGTH_PREFIX_BYTES = 4
+
+Reply = Parts | asyncio.Future[Parts | None] | None
+
+
+class CloseConnection(Exception):
+    """The request cannot be answered in a way the client would understand: hang up, and log why."""
+
+
+class Owner(Protocol):
+    """What a connection needs of its server."""
+
+    loop: asyncio.AbstractEventLoop
+    executor: Executor
+    buffers: BufferPool
+    shared_buffer: memoryview
+    request_limit_bytes: int
+
+    def dispatch(self, connection: "Connection", frame: memoryview) -> Reply: ...
+
+    def connection_closed(self, connection: "Connection") -> None: ...
+
+    def wait_for_buffer(self, resume: Callable[[], None]) -> None: ...
+
+    def buffer_returned(self) -> None: ...
+
+
+class _Parked:
+    """A place in the queue of answers, kept for one that is not ready yet."""
+
+    __slots__ = ("future", "parts", "ready")
+
+    def __init__(self, parts: Parts | None, future: asyncio.Future[Parts | None] | None) -> None:
+        self.parts = parts
+        self.future = future
+        self.ready = future is None
+
+
+class Connection:
+    __slots__ = (
+        "_blocked",
+        "_closing",
+        "_filled",
+        "_large",
+        "_large_size",
+        "_large_view",
+        "_outbox",
+        "_parked",
+        "_prefix",
+        "_reading",
+        "_socket",
+        "_waiting_for_buffer",
+        "client_software",
+        "closed",
+        "descriptor",
+        "last_active",
+        "listener",
+        "owner",
+        "peer_host",
+        "peer_port",
+    )
+
+    def __init__(self, owner: Owner, sock: socket.socket, peer_host: str, peer_port: int, listener: str) -> None:
+        self.owner = owner
+        self.peer_host = peer_host
+        self.peer_port = peer_port
+        self.listener = listener
+        self.client_software = ""
+        self.closed = False
+        self.descriptor = sock.fileno()
+        self.last_active = owner.loop.time()
+        self._socket = sock
+        self._prefix = b""
+        self._large: mmap | None = None
+        self._large_view: memoryview | None = None
+        self._large_size = 0
+        self._filled = 0
+        self._parked: deque[_Parked] = deque()
+        self._outbox = Outbox(sock, owner.loop, owner.executor, went_on=self._sent_some, broken=self.close)
+        self._reading = False
+        self._blocked = False
+        self._waiting_for_buffer = False
+        self._closing = False
+
+    def start(self) -> None:
+        self._start_reading()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is still owed or unsent."""
+        return bool(self._parked or self._outbox)
+
+    # Receiving
+
+    def _start_reading(self) -> None:
+        if not self._reading and not self.closed and not self._closing:
+            self._reading = True
+            self.owner.loop.add_reader(self.descriptor, self._on_readable)
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self.owner.loop.remove_reader(self.descriptor)
+
+    def _on_readable(self) -> None:
+        try:
+            if self._large_view is not None:
+                self._receive_large()
+            else:
+                self._receive_shared()
+        except (BlockingIOError, InterruptedError):
+            return
+        except (ConnectionError, TimeoutError):
+            self.close()
+        except Exception as error:
+            self._hang_up(error)
+
+    def _receive_shared(self) -> None:
+        shared = self.owner.shared_buffer
+        prefix = self._prefix
+        kept = len(prefix)
+        if kept:
+            shared[:kept] = prefix
+            received = self._socket.recv_into(shared[kept:])
+        else:
+            received = self._socket.recv_into(shared)
+        if not received:
+            self.close()
+            return
+        self.last_active = self.owner.loop.time()
+        self._prefix = b""
+        self._cut_frames(shared, kept + received)
+
+    def _receive_large(self) -> None:
+        """Receive until the frame is whole or the socket is empty: a turn of the loop costs more than a call."""
+        view, size = self._large_view, self._large_size
+        assert view is not None
+        self.last_active = self.owner.loop.time()
+        while self._filled < size:
+            received = self._socket.recv_into(view[self._filled : size])
+            if not received:
+                self.close()
+                return
+            self._filled += received
+        try:
+            self._handle_frame(view[LENGTH_PREFIX_BYTES:size])
+        finally:
+            self._release_large()
+        self._flush()
+
+    def _cut_frames(self, buffer: memoryview, end: int) -> None:
+        """Handle the whole frames in `buffer[:end]` and keep what is left of the last one."""
+        position = 0
+        limit = self.owner.request_limit_bytes
+        while end - position >= LENGTH_PREFIX_BYTES and not self._blocked:
+            size = int.from_bytes(buffer[position : position + LENGTH_PREFIX_BYTES], "big", signed=True)
+            if not 0 <= size <= limit:
+                raise CloseConnection(
+                    f"a request of {size} bytes was announced; socket.request.max.bytes allows {limit}"
+                )
+            frame_end = position + LENGTH_PREFIX_BYTES + size
+            if frame_end > end:
+                if size > OWN_BUFFER_ABOVE_BYTES:
+                    self._begin_large(LENGTH_PREFIX_BYTES + size, buffer[position:end])
+                    position = end
+                break
+            self._handle_frame(buffer[position + LENGTH_PREFIX_BYTES : frame_end])
+            if self.closed:
+                return
+            position = frame_end
+        if position < end:
+            self._prefix = bytes(buffer[position:end])
+        self._flush()
+
+    def _begin_large(self, size: int, beginning: memoryview) -> None:
+        large = self.owner.buffers.lend(size)
+        if large is None:
+            self._prefix = bytes(beginning)
+            self._waiting_for_buffer = True
+            self._stop_reading()
+            self.owner.wait_for_buffer(self._buffer_available)
+            return
+        self._prefix = b""
+        self._large = large
+        self._large_view = memoryview(large)
+        self._large_size = size
+        self._filled = len(beginning)
+        self._large_view[: self._filled] = beginning
+
+    def _buffer_available(self) -> None:
+        self._waiting_for_buffer = False
+        if not self.closed and not self._blocked:
+            self._resume()
+        if self._large is None and not self._waiting_for_buffer:
+            self.owner.buffer_returned()
+
+    def _release_large(self) -> None:
+        if self._large is not None and self._large_view is not None:
+            self._large_view.release()
+            self._large_view = None
+            large, self._large = self._large, None
+            self.owner.buffers.give_back(large)
+            self.owner.buffer_returned()
+
+    def _resume(self) -> None:
+        """Go on where back-pressure stopped: first with the bytes that were kept, then with the socket."""
+        kept, self._prefix = self._prefix, b""
+        if kept:
+            try:
+                self._cut_frames(memoryview(kept), len(kept))
+            except Exception as error:
+                self._hang_up(error)
+        if not self._blocked and not self._waiting_for_buffer:
+            self._start_reading()
+
+    # Handling
+
+    def _handle_frame(self, frame: memoryview) -> None:
+        reply = self.owner.dispatch(self, frame)
+        if reply is None:
+            return
+        if isinstance(reply, list):
+            if self._parked:
+                self._park(_Parked(reply, None))
+            else:
+                self._enqueue(reply)
+            return
+        if reply.done() and not self._parked:
+            parts = reply.result()
+            if parts is not None:
+                self._enqueue(parts)
+            return
+        self._park(_Parked(None, reply))
+        reply.add_done_callback(self._answer_ready)
+
+    def _park(self, parked: _Parked) -> None:
+        self._parked.append(parked)
+        if len(self._parked) >= PARKED_LIMIT:
+            self._block()
+
+    def _answer_ready(self, future: asyncio.Future[Parts | None]) -> None:
+        if self.closed:
+            if not future.cancelled():
+                future.exception()
+            return
+        for parked in self._parked:
+            if parked.future is future:
+                parked.ready = True
+                break
+        try:
+            self._release_answers()
+        except (asyncio.CancelledError, Exception) as error:
+            # The answers behind the one that failed would come out of order now.
+            self._give_up_parked()
+            self._hang_up(error)
+
+    def _release_answers(self) -> None:
+        parked = self._parked
+        while parked and parked[0].ready:
+            first = parked.popleft()
+            parts = first.parts if first.future is None else first.future.result()
+            if parts is not None:
+                self._enqueue(parts)
+        self._flush()
+        self._unblock()
+
+    def _block(self) -> None:
+        if not self._blocked:
+            self._blocked = True
+            self._stop_reading()
+
+    def _unblock(self) -> None:
+        if self._blocked and not self.closed and len(self._parked) < PARKED_LIMIT // 2 and self._outbox.has_room:
+            self._blocked = False
+            if not self._waiting_for_buffer:
+                self._resume()
+
+    def _enqueue(self, parts: Parts) -> None:
+        outbox = self._outbox
+        outbox.enqueue(parts)
+        if outbox.is_full:
+            outbox.flush()
+            if outbox.is_full:
+                self._block()
+
+    def _sent_some(self) -> None:
+        """The outbox went on by itself: there may be room for more, or nothing left to wait for."""
+        self.last_active = self.owner.loop.time()
+        self._close_if_done()
+        self._unblock()
+
+    def _flush(self) -> None:
+        self._outbox.flush()
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._closing and not self.busy:
+            self.close()
+
+    # Closing
+
+    def close_when_sent(self) -> None:
+        """Take no more requests; close once what is owed was sent."""
+        self._closing = True
+        self._prefix = b""
+        self._stop_reading()
+        self._flush()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self._stop_reading()
+        self.closed = True
+        self._give_up_parked()
+        self._outbox.close()
+        self._release_large()
+        self._socket.close()
+        self.owner.connection_closed(self)
+
+    def _give_up_parked(self) -> None:
+        for parked in self._parked:
+            if parked.future is not None:
+                parked.future.cancel()
+        self._parked.clear()
+
+    def _hang_up(self, error: BaseException) -> None:
+        """Close because of what one request did; the answers to those before it still leave."""
+        peer = (self.peer_host, self.peer_port)
+        if isinstance(error, CloseConnection):
+            logger.warning("closed the connection from %s:%d: %s", *peer, error)
+        else:
+            logger.error("a request of %s:%d failed; its connection is closed", *peer, exc_info=error)
+        self.close_when_sent()

@@ -1,0 +1,176 @@
+"""What a connection still has to send: bytes, and ranges of files that go from the page cache with `sendfile`.
+
+    enqueue -> flush -> sent
+                |-> the socket is full: goes on when it is writable
+                |-> the range is not in memory: goes on when the executor has read it
+
+What must stay true: parts leave whole and in order, and the loop never waits for a device. Each piece of a file is
+checked to be in memory before it is sent; a piece that is not is read ahead first, off the loop.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from os import sendfile
+
+from ottla.runtime import Executor, FileRange
+
+Part = bytes | memoryview | FileRange
+Parts = list[Part]
+
+LIMIT_BYTES = 1024 * 1024
+LIMIT_PARTS = 256
+PIECE_BYTES = 1024 * 1024
+
+
+class Outbox:
+    """`went_on` is called after every step that did not happen inside a call of `flush`; `broken` when the peer or
+    the file is gone."""
+
+    __slots__ = (
+        "_broken",
+        "_descriptor",
+        "_executor",
+        "_loop",
+        "_parts",
+        "_range_sent",
+        "_resident_until",
+        "_socket",
+        "_unsent_bytes",
+        "_warming",
+        "_went_on",
+        "_writing",
+        "closed",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        *,
+        went_on: Callable[[], None],
+        broken: Callable[[], None],
+    ) -> None:
+        self.closed = False
+        self._socket = sock
+        self._descriptor = sock.fileno()
+        self._loop = loop
+        self._executor = executor
+        self._went_on = went_on
+        self._broken = broken
+        self._parts: deque[Part] = deque()
+        self._unsent_bytes = 0
+        self._range_sent = 0
+        self._resident_until = 0
+        self._writing = False
+        self._warming = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is unsent."""
+        return bool(self._parts)
+
+    @property
+    def is_full(self) -> bool:
+        return self._unsent_bytes >= LIMIT_BYTES or len(self._parts) >= LIMIT_PARTS
+
+    @property
+    def has_room(self) -> bool:
+        """Well below full, so that a reader that was stopped does not stop again at once."""
+        return self._unsent_bytes < LIMIT_BYTES // 2 and len(self._parts) < LIMIT_PARTS // 2
+
+    def enqueue(self, parts: Parts) -> None:
+        for part in parts:
+            self._parts.append(part)
+            if not isinstance(part, FileRange):
+                self._unsent_bytes += len(part)
+
+    def flush(self) -> None:
+        """Send what can be sent now; the rest follows by itself."""
+        if self.closed or self._writing or self._warming:
+            return
+        parts = self._parts
+        try:
+            while parts:
+                if not isinstance(parts[0], FileRange):
+                    self._send_bytes()
+                elif self._send_range(parts[0]):
+                    parts.popleft()
+                else:
+                    return
+        except (BlockingIOError, InterruptedError):
+            self._writing = True
+            self._loop.add_writer(self._descriptor, self._on_writable)
+        except OSError:
+            self._broken()
+
+    def close(self) -> None:
+        self.closed = True
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._descriptor)
+        self._parts.clear()
+
+    def _on_writable(self) -> None:
+        self._loop.remove_writer(self._descriptor)
+        self._writing = False
+        self.flush()
+        if not self._writing and not self._warming:
+            self._went_on()
+
+    def _send_bytes(self) -> None:
+        """Send the bytes up to the next file range in one call."""
+        parts = self._parts
+        chunks: list[bytes | memoryview] = []
+        while parts:
+            part = parts[0]
+            if isinstance(part, FileRange):
+                break
+            chunks.append(part)
+            parts.popleft()
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        sent = 0
+        try:
+            sent = self._socket.send(data, socket.MSG_MORE if parts else 0)
+        finally:
+            self._unsent_bytes -= sent
+            if sent < len(data):
+                parts.appendleft(memoryview(data)[sent:])
+
+    def _send_range(self, part: FileRange) -> bool:
+        """Send a piece of a file from the page cache; False when the disk must be asked first."""
+        descriptor = part.file.fileno()
+        while self._range_sent < part.length:
+            position = part.position + self._range_sent
+            if position >= self._resident_until:
+                piece = min(part.length - self._range_sent, PIECE_BYTES)
+                self._resident_until = position + piece
+                if not part.file.is_resident(position, piece):
+                    self._read_ahead(part, position, piece)
+                    return False
+            sent = sendfile(self._descriptor, descriptor, position, self._resident_until - position)
+            if not sent:
+                raise OSError(f"{part.file.path} ends inside the {part.length} bytes at {part.position}")
+            self._range_sent += sent
+        self._range_sent = 0
+        self._resident_until = 0
+        return True
+
+    def _read_ahead(self, part: FileRange, position: int, length: int) -> None:
+        self._warming = True
+        future = asyncio.ensure_future(self._executor.run(part.file.read_at, position, length))
+        future.add_done_callback(self._read)
+
+    def _read(self, future: asyncio.Future[bytes]) -> None:
+        self._warming = False
+        if self.closed:
+            if not future.cancelled():
+                future.exception()
+            return
+        if future.cancelled() or future.exception() is not None:
+            self._broken()
+            return
+        self.flush()
+        if not self._writing and not self._warming:
+            self._went_on()

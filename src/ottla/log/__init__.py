@@ -1,0 +1,13 @@
+"""Partition logs on disk, in Kafka's format.
+
+| module                | holds                                                                                  |
+|-----------------------|----------------------------------------------------------------------------------------|
+| `log`                 | one partition's log: append, read, roll, flush                                         |
+| `segment`, `*_index`  | one segment file and its two sparse indexes                                            |
+| `loader`, `recovery`  | from the files of a directory to a log, after a clean stop or a crash                  |
+| `producer_state`      | what idempotent producers sent last; snapshots of it                                   |
+| `leader_epochs`       | which leader epoch began at which offset                                               |
+| `validation`          | what a producer's bytes must satisfy before they are appended                          |
+| `directory`, `manager`| a `log.dir` with its lock and checkpoints; all logs of all directories                 |
+| `config`              | the topic keys                                                                         |
+"""

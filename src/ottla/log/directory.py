@@ -1,0 +1,145 @@
+"""One `log.dir`: its lock, its identity, its checkpoints and its clean-shutdown marker.
+
+Everything here blocks: it runs in the executor or before the loop starts.
+"""
+
+import json
+from collections.abc import Mapping
+
+from ottla.log.checkpoints import decode_offsets, decode_properties, encode_offsets, encode_properties
+from ottla.log.files import TopicPartition, join
+from ottla.protocol.uuids import uuid_from_text, uuid_to_text
+from ottla.runtime import Disk, DiskLock, IdSource
+
+LOCK = ".lock"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+
+_META_VERSION = "1"
+_UNKNOWN_BROKER_EPOCH = -1
+
+
+class UnusableDirectory(OSError):
+    """A log directory that must not be used: in use already, or it belongs to another broker or cluster."""
+
+
+class LogDirectory:
+    """`failure` is set once the device could not be trusted any more; every log in it then refuses to work."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._lock: DiskLock | None = None
+        self.path = path
+        self.failure: OSError | None = None
+        self.cluster_id = ""
+        self.node_id = -1
+        self.directory_id = b""
+        self.was_clean = False
+        self.last_broker_epoch = _UNKNOWN_BROKER_EPOCH
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path!r})"
+
+    def fail(self, error: OSError) -> None:
+        """The first failure is kept: what follows is mostly its consequence."""
+        if self.failure is None:
+            self.failure = error
+
+    def open(self, node_id: int, ids: IdSource, cluster_id: str | None = None) -> None:
+        """Lock it and find out whose it is; a new one becomes this broker's.
+
+        Without a `cluster_id` the one of the directory is taken, or a new one is drawn.
+        """
+        if not self._disk.exists(self.path):
+            self._disk.make_directory(self.path)
+            self._disk.sync_directory(self.path.rpartition("/")[0] or "/")
+        try:
+            self._lock = self._disk.lock(join(self.path, LOCK))
+        except BlockingIOError as error:
+            raise UnusableDirectory(f"log directory {self.path} is in use by another broker: {error}") from None
+        try:
+            self._identify(node_id, ids, cluster_id)
+            self._take_clean_shutdown_marker()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # Identity.
+
+    def _identify(self, node_id: int, ids: IdSource, cluster_id: str | None) -> None:
+        path = join(self.path, META_PROPERTIES)
+        try:
+            found = decode_properties(self._disk.read(path))
+        except FileNotFoundError:
+            found = {}
+        else:
+            self._check_owner(found, node_id, cluster_id)
+        self.node_id = node_id
+        self.cluster_id = found.get("cluster.id") or cluster_id or uuid_to_text(ids.uuid())
+        directory_id = found.get("directory.id")
+        try:
+            self.directory_id = ids.uuid() if directory_id is None else uuid_from_text(directory_id)
+        except ValueError as error:
+            raise UnusableDirectory(f"{path}: directory.id: {error}") from None
+        wanted = {
+            **found,
+            "version": _META_VERSION,
+            "cluster.id": self.cluster_id,
+            "node.id": str(node_id),
+            "directory.id": uuid_to_text(self.directory_id),
+        }
+        if wanted != found:
+            self._disk.write_atomically(path, encode_properties(wanted))
+
+    def _check_owner(self, found: Mapping[str, str], node_id: int, cluster_id: str | None) -> None:
+        expected = {"version": _META_VERSION, "node.id": str(node_id), "cluster.id": cluster_id}
+        for name, value in expected.items():
+            if value is not None and found.get(name, value) != value:
+                raise UnusableDirectory(
+                    f"{join(self.path, META_PROPERTIES)}: expected {name}={value}, found {name}={found[name]}: "
+                    f"the directory belongs to another broker"
+                )
+
+    # The clean-shutdown marker.
+
+    def _take_clean_shutdown_marker(self) -> None:
+        """Note whether the last stop was clean, and remove the marker: from now on a crash is a crash."""
+        path = join(self.path, CLEAN_SHUTDOWN)
+        try:
+            data = self._disk.read(path)
+        except FileNotFoundError:
+            return
+        self.was_clean = True
+        try:
+            content = json.loads(data)
+            self.last_broker_epoch = int(content["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):
+            self.last_broker_epoch = _UNKNOWN_BROKER_EPOCH
+        self._disk.delete(path)
+        self._disk.sync_directory(self.path)
+
+    def write_clean_shutdown_marker(self, broker_epoch: int = _UNKNOWN_BROKER_EPOCH) -> None:
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        self._disk.write_atomically(join(self.path, CLEAN_SHUTDOWN), content.encode("ascii"))
+
+    # Checkpoints.
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """Offsets by partition; empty when there is no such file."""
+        try:
+            data = self._disk.read(join(self.path, name))
+        except FileNotFoundError:
+            return {}
+        return decode_offsets(join(self.path, name), data)
+
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))

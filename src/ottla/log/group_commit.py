@@ -1,0 +1,37 @@
+"""One flush at a time, shared by everybody who waits for it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+
+class GroupCommit:
+    """Runs `flush` whenever somebody waits for an offset that `flushed_offset` has not reached.
+
+    Who comes while a flush is running may have appended after it began, so if that one does not reach far enough he
+    shares the next one with all others who came meanwhile. A flush that fails fails for all who wait for it.
+    """
+
+    __slots__ = ("_flush", "_flushed_offset", "_running")
+
+    def __init__(self, flush: Callable[[], Coroutine[None, None, None]], flushed_offset: Callable[[], int]) -> None:
+        self._flush = flush
+        self._flushed_offset = flushed_offset
+        self._running: asyncio.Task[None] | None = None
+
+    async def reach(self, offset: int) -> None:
+        while self._flushed_offset() < offset:
+            if self._running is None:
+                self._running = asyncio.get_running_loop().create_task(self._run())
+            # Shielded: one caller who gives up must not take the flush from the others.
+            await asyncio.shield(self._running)
+
+    async def _run(self) -> None:
+        try:
+            await self._flush()
+        finally:
+            self._running = None
+
+    async def settle(self) -> None:
+        """Wait until no flush is running, however it ends."""
+        while self._running is not None:
+            await asyncio.wait([self._running])

@@ -1,0 +1,397 @@
+"""The log of one partition: a row of segments, of which only the last one grows.
+
+    offsets   log_start_offset ... recovery_point ... high_watermark ... log_end_offset
+                                   (on the device)    (replicated)       (in the page cache)
+
+The loop's thread owns everything here. `append` and `read` are plain calls that touch the page cache only; what waits
+for the device (`roll`, `flush`, searches by time, `close`) is awaited and works in the executor. While a roll is under
+way `must_roll` says True, so nobody appends between choosing the new segment's base offset and using it.
+
+A disk that fails to write or to sync makes its whole log directory unusable, since nobody can tell any more what is
+in the page cache and what is on the device. A full disk does not: a refused append leaves nothing behind.
+"""
+
+import asyncio
+import errno
+import struct
+from collections.abc import Coroutine
+from typing import NamedTuple
+
+from ottla.log.config import LogConfig
+from ottla.log.directory import LogDirectory
+from ottla.log.files import TopicPartition
+from ottla.log.group_commit import GroupCommit
+from ottla.log.index_cache import IndexCache
+from ottla.log.loader import LoadedLog
+from ottla.log.log_files import LogFiles
+from ottla.log.offset_index import MAX_RELATIVE_OFFSET
+from ottla.log.producer_snapshot import encode_snapshot
+from ottla.log.segment import Segment
+from ottla.log.segments import Segments
+from ottla.log.timestamps import FoundOffset, find_first_at_or_after, find_max_timestamp, time_search
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.records import BatchHeader, assign_offset
+from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource
+
+# base offset, length, leader epoch: the fields at the front of a batch, outside of its CRC.
+_BATCH_FRONT = struct.Struct(">qii")
+_LENGTH_FIELD = struct.Struct(">8xi")
+_NO_TIMESTAMP = -1
+
+
+class AppendInfo(NamedTuple):
+    """What became of a batch. A duplicate was not stored again: the offsets are those of the first time."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time: int
+    log_start_offset: int
+    duplicate: bool
+
+
+class Log:
+    """See the module. `high_watermark` belongs to the partition, which moves it; it is kept here to be checkpointed."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        path: str,
+        directory: LogDirectory,
+        config: LogConfig,
+        loaded: LoadedLog,
+        *,
+        disk: Disk,
+        clock: Clock,
+        executor: Executor,
+        ids: IdSource,
+        cache: IndexCache,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.topic_id = loaded.topic_id
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self.high_watermark = loaded.log_start_offset
+        self.leader_epochs = loaded.leader_epochs
+        self.leader_epochs.log_end_offset = lambda: self.log_end_offset
+        self.producer_state = loaded.producer_state
+        self.last_flush_ms = clock.now_ms()
+        self._snapshot_offsets = loaded.snapshot_offsets
+        self._files = LogFiles(disk, path, cache)
+        self._clock = clock
+        self._executor = executor
+        self._ids = ids
+        self._segments = Segments(loaded.segments)
+        self._active = self._segments.active
+        # Closed segments with records or index files that may not be on the device.
+        self._unflushed = self._segments.closed_reaching(self.recovery_point)
+        self._commit = GroupCommit(self._flush_once, lambda: self.recovery_point)
+        self._rolling: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self.config = config
+        self.update_config(config)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take a changed topic config; what is on the disk already stays as it is."""
+        self.config = config
+        self._uses_append_time = config.message_timestamp_type == "LogAppendTime"
+        self._active.index_interval_bytes = config.index_interval_bytes
+        self._active.max_index_bytes = config.segment_index_bytes
+        self._draw_roll_time()
+
+    def _draw_roll_time(self) -> None:
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        self._roll_after_ms = self.config.segment_ms - (self._ids.below(jitter_ms) if jitter_ms else 0)
+
+    @property
+    def path(self) -> str:
+        return self._files.path
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.leader_epochs.latest_epoch
+
+    @property
+    def flushed_offset(self) -> int:
+        """Everything below is on the device."""
+        return self.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return self._segments.all()
+
+    # Appending.
+
+    def must_roll(self, size_bytes: int, max_timestamp: int, record_count: int = 1) -> bool:
+        """Whether `roll` has to be awaited before a batch of this size, time and count may be appended."""
+        if self._rolling is not None:
+            return True
+        segment = self._active
+        used_bytes = segment.file.size
+        if not used_bytes:
+            return False
+        first_timestamp = segment.first_timestamp
+        if first_timestamp is not None and first_timestamp >= 0:
+            waited_ms = max_timestamp - first_timestamp
+        else:
+            waited_ms = self._clock.now_ms() - segment.created_ms
+        return (
+            used_bytes + size_bytes > self.config.segment_bytes
+            or waited_ms > self._roll_after_ms
+            or segment.is_index_full
+            or self.log_end_offset + record_count - segment.base_offset > MAX_RELATIVE_OFFSET
+        )
+
+    def append(self, records: memoryview, headers: list[BatchHeader], leader_epoch: int) -> AppendInfo:
+        """Append one validated batch at the end, as leader: gives it its offsets and the leader's epoch.
+
+        `must_roll` must have said False. Either everything happens or, with a KafkaError, nothing.
+        """
+        (header,) = headers
+        if self._closed or self.directory.failure is not None:
+            raise self._unavailable()
+        producer_state = self.producer_state
+        has_producer = header.producer_id >= 0
+        if has_producer:
+            stored = producer_state.check(header)
+            if stored is not None:
+                return AppendInfo(
+                    stored.first_offset, stored.last_offset, stored.timestamp, self.log_start_offset, True
+                )
+        first_offset = self.log_end_offset
+        last_offset = first_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        segment = self._active
+        if len(records) > self.config.segment_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+            raise self._does_not_fit(len(records), header)
+        try:
+            if records.readonly:
+                (length,) = _LENGTH_FIELD.unpack_from(records)
+                front = _BATCH_FRONT.pack(first_offset, length, leader_epoch)
+                segment.append([front, records[_BATCH_FRONT.size :]], first_offset, last_offset, max_timestamp)
+            else:
+                assign_offset(records, 0, first_offset, leader_epoch)
+                segment.append((records,), first_offset, last_offset, max_timestamp)
+        except OSError as error:
+            raise self._failed(error, "append") from error
+        self.log_end_offset = producer_state.end_offset = last_offset + 1
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, first_offset)
+        if has_producer:
+            producer_state.update(header, first_offset, last_offset)
+        append_time = max_timestamp if self._uses_append_time else _NO_TIMESTAMP
+        return AppendInfo(first_offset, last_offset, append_time, self.log_start_offset, False)
+
+    def _does_not_fit(self, size_bytes: int, header: BatchHeader) -> KafkaError:
+        if size_bytes > self.config.segment_bytes:
+            return KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{self.topic_partition}: a batch of at most segment.bytes={self.config.segment_bytes} bytes expected, "
+                f"{size_bytes} came",
+            )
+        return KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"{self.topic_partition}: {header.record_count} records do not fit into the offsets of one segment",
+        )
+
+    def _unavailable(self) -> KafkaError:
+        failure = self.directory.failure
+        reason = "it is closed" if failure is None else f"its directory {self.directory.path} failed: {failure}"
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log {self.topic_partition} cannot be used: {reason}")
+
+    def _failed(self, error: OSError, what: str) -> KafkaError:
+        """What a disk error means: a full disk refuses this one request, anything else the whole directory."""
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            self.directory.fail(error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what} in {self.topic_partition} failed: {error}")
+
+    # Reading.
+
+    def read(self, offset: int, max_bytes: int, *, up_to_offset: int, min_one_batch: bool = True) -> FileRange | None:
+        """The batches from the one that holds `offset` on, below `up_to_offset`; None when there are none.
+
+        At most `max_bytes`, where the last batch may be cut off, but always the whole of the first batch if
+        `min_one_batch`. Never reaches into the next segment.
+        """
+        if self._closed or self.directory.failure is not None:
+            raise self._unavailable()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: an offset from {self.log_start_offset} to {self.log_end_offset} expected, "
+                f"{offset} came",
+            )
+        if offset >= up_to_offset or offset == self.log_end_offset:
+            return None
+        try:
+            segment = self._active
+            if offset >= segment.base_offset:
+                start = segment.position_of(offset)
+                at_end = up_to_offset >= self.log_end_offset
+                end = segment.file.size if at_end else segment.position_of(up_to_offset)
+            else:
+                segment, start, end = self._segments.locate(offset, up_to_offset, self.log_end_offset)
+            length = end - start
+            if length > max_bytes:
+                length = min(segment.cut(start, max_bytes, min_one_batch), length)
+        except OSError as error:
+            raise self._failed(error, "read") from error
+        return FileRange(segment.file, start, length) if length > 0 else None
+
+    async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record whose timestamp is at least `timestamp`: (offset, timestamp, leader epoch)."""
+        for segment in self._segments.all():
+            if segment.max_timestamp >= timestamp:
+                work = find_first_at_or_after
+                found = await self._executor.run(work, time_search(segment, timestamp), self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    async def offset_of_max_timestamp(self) -> FoundOffset | None:
+        """The first record with the largest timestamp; None when no record has one."""
+        latest = max(self._segments.all(), key=lambda segment: segment.max_timestamp)
+        if latest.max_timestamp < 0:
+            return None
+        return await self._executor.run(find_max_timestamp, time_search(latest, latest.max_timestamp))
+
+    # Rolling.
+
+    async def roll(self) -> None:
+        """Close the active segment and begin the next one; callers that come meanwhile wait for the same roll.
+
+        They go on in the order in which they came, so that a producer's batches stay in order.
+        """
+        if self._rolling is None:
+            if self._closed or self.directory.failure is not None:
+                raise self._unavailable()
+            if not self._active.file.size:
+                return
+            self._rolling = asyncio.get_running_loop().create_task(self._roll())
+        await asyncio.shield(self._rolling)
+
+    async def _roll(self) -> None:
+        old = self._active
+        base_offset = self.log_end_offset
+        snapshot = encode_snapshot(self.producer_state.producers.values())
+        try:
+            new = await self._executor.run(
+                self._files.next_segment, old, base_offset, snapshot, self.config, self._clock.now_ms()
+            )
+        except OSError as error:
+            raise self._failed(error, "roll") from error
+        finally:
+            self._rolling = None
+        if self.log_end_offset != base_offset:
+            new.close()
+            raise RuntimeError(f"{self.topic_partition} was appended to during a roll, though must_roll said True")
+        self._segments.add(new)
+        self._active = new
+        self._snapshot_offsets.append(base_offset)
+        self._unflushed.append(old)
+        old.release_indexes()
+        self._draw_roll_time()
+        self._in_background(self.flush(base_offset))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        """Run beside everything else. A failure has marked the directory by then, so it is not lost."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    # Flushing.
+
+    def flush_due(self) -> bool:
+        """Whether `flush.messages` asks for a flush before what was appended is acknowledged."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
+    async def flush(self, up_to_offset: int | None = None) -> None:
+        """Return once everything below `up_to_offset` (the current end, if None) is on the device."""
+        target = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
+        if self.recovery_point < target:
+            if self.directory.failure is not None:
+                raise self._unavailable()
+            await self._commit.reach(target)
+
+    async def _flush_once(self) -> None:
+        end_offset = self.log_end_offset
+        closed = tuple(self._unflushed)
+        epochs = self.leader_epochs
+        try:
+            if closed or epochs.changed:
+                entries = epochs.entries() if epochs.changed else None
+                epochs.changed = False
+                await self._executor.run(self._files.sync, closed, self._active.file, entries)
+            else:
+                await self._executor.run(self._active.file.sync)
+        except OSError as error:
+            self.directory.fail(error)
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {self.topic_partition} failed: {error}"
+            ) from error
+        del self._unflushed[: len(closed)]
+        self.recovery_point = end_offset
+        self.last_flush_ms = self._clock.now_ms()
+
+    # The end.
+
+    async def close(self) -> None:
+        """Flush everything and leave a log that opens without a scan; KafkaError when that cannot be promised."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._settle()
+        try:
+            # Also when the end is reached already: closed segments may have index files that are not synced.
+            await self._flush_once()
+            snapshot = encode_snapshot(self.producer_state.producers.values())
+            entries = self.leader_epochs.entries()
+            await self._executor.run(self._files.finish, self._active, self.log_end_offset, snapshot, entries)
+        except OSError as error:
+            raise self._failed(error, "close") from error
+        finally:
+            self.close_files()
+
+    async def _settle(self) -> None:
+        """Wait until no roll and no flush is under way."""
+        while self._rolling is not None:
+            await asyncio.wait([self._rolling])
+        await self._commit.settle()
+
+    def close_files(self) -> None:
+        """Give up the files as they are; what is not flushed may be lost."""
+        self._closed = True
+        for segment in self._segments.all():
+            segment.close()
+
+    async def retire(self, new_path: str) -> None:
+        """Refuse all use from now on and move the directory to another name; the files stay readable.
+
+        Ranges that are being sent are of use until `delete`.
+        """
+        self._closed = True
+        await self._settle()
+        try:
+            await self._executor.run(self._files.rename, new_path)
+        except OSError as error:
+            raise self._failed(error, "rename") from error
+
+    async def delete(self) -> None:
+        """Remove the directory with all that is in it."""
+        self._closed = True
+        await self._settle()
+        self.close_files()
+        try:
+            await self._executor.run(self._files.delete)
+        except OSError as error:
+            raise self._failed(error, "delete") from error
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"

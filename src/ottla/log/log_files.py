@@ -1,0 +1,63 @@
+"""What a log does to its files: the blocking half of `Log`, which runs in the executor.
+
+Nothing here touches the log's own state; inputs are handed in, results are handed back.
+"""
+
+from ottla.log import files
+from ottla.log.checkpoints import encode_epochs
+from ottla.log.config import LogConfig
+from ottla.log.files import join, offset_name, sync_paths, write_file
+from ottla.log.index_cache import IndexCache
+from ottla.log.segment import Segment, create_segment
+from ottla.runtime import Disk, File
+
+Epochs = list[tuple[int, int]]
+
+
+class LogFiles:
+    def __init__(self, disk: Disk, path: str, cache: IndexCache) -> None:
+        self._disk = disk
+        self._cache = cache
+        self.path = path
+
+    def next_segment(self, old: Segment, base_offset: int, snapshot: bytes, config: LogConfig, now_ms: int) -> Segment:
+        """Close the books on `old` and make the next segment. Only the directory is synced: a flush does the rest."""
+        old.write_indexes()
+        write_file(self._disk, self._snapshot_path(base_offset), snapshot)
+        return create_segment(self._disk, self.path, base_offset, self._cache, config, now_ms)
+
+    def sync(self, closed: tuple[Segment, ...], active_file: File, epochs: Epochs | None) -> None:
+        """Force all that lies between the recovery point and the end to the device.
+
+        The recovery point moves over the closed segments next, and nobody looks at their indexes again, so these
+        must be on the device as well. The same goes for the epochs, unless they have not changed.
+        """
+        if epochs is not None:
+            self._write_epochs(epochs)
+        for segment in closed:
+            segment.file.sync()
+            sync_paths(self._disk, segment.index_paths())
+            if self._disk.exists(self._snapshot_path(segment.base_offset)):
+                sync_paths(self._disk, [self._snapshot_path(segment.base_offset)])
+        active_file.sync()
+
+    def finish(self, active: Segment, end_offset: int, snapshot: bytes, epochs: Epochs) -> None:
+        """Leave everything that a start without recovery needs."""
+        active.write_indexes()
+        write_file(self._disk, self._snapshot_path(end_offset), snapshot)
+        self._write_epochs(epochs)
+        sync_paths(self._disk, [*active.index_paths(), self._snapshot_path(end_offset)])
+        self._disk.sync_directory(self.path)
+
+    def rename(self, new_path: str) -> None:
+        self._disk.rename(self.path, new_path)
+        self.path = new_path
+
+    def delete(self) -> None:
+        self._disk.delete_directory(self.path)
+
+    def _snapshot_path(self, offset: int) -> str:
+        return join(self.path, offset_name(offset, files.SNAPSHOT_SUFFIX))
+
+    def _write_epochs(self, entries: Epochs) -> None:
+        self._disk.write_atomically(join(self.path, files.LEADER_EPOCH_CHECKPOINT), encode_epochs(entries))

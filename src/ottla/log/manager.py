@@ -1,0 +1,331 @@
+"""All logs of a broker, over all its log directories."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ottla.log import files
+from ottla.log.checkpoints import encode_partition_metadata
+from ottla.log.config import LogConfig
+from ottla.log.config_keys import INT64_MAX
+from ottla.log.directory import (
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
+    LogDirectory,
+)
+from ottla.log.files import TopicPartition
+from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
+from ottla.log.loader import LogLoader
+from ottla.log.log import Log
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.runtime import Clock, Disk, Executor, IdSource
+
+_LOADS_AT_ONCE = 8
+_CLOSES_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerSettings:
+    """Broker-wide settings of the logs, by Kafka's names with underscores."""
+
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
+    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
+    flush_check_interval_ms: int = 100
+    index_cache_bytes: int = DEFAULT_LIMIT_BYTES
+
+
+class LogManager:
+    """Holds every log under its partition; a partition has at most one, in one directory.
+
+    The directories are open (locked) when they come here, and are closed by `shutdown`.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        *,
+        disk: Disk,
+        clock: Clock,
+        executor: Executor,
+        ids: IdSource,
+        settings: LogManagerSettings | None = None,
+    ) -> None:
+        self.directories = tuple(directories)
+        self.settings = settings or LogManagerSettings()
+        self._disk = disk
+        self._clock = clock
+        self._executor = executor
+        self._ids = ids
+        self._cache = IndexCache(self.settings.index_cache_bytes)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
+        self._deletions: dict[asyncio.Task[None], Log] = {}
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(TopicPartition(topic, partition))
+
+    def all_logs(self) -> list[Log]:
+        return list(self._logs.values())
+
+    # Starting.
+
+    async def load(self, config_of: Callable[[str], LogConfig]) -> None:
+        """Open every log that is on the disks; the ones that crashed are recovered. `config_of` takes a topic name.
+
+        A directory that does not read is marked as failed, the others are used.
+        """
+        limit = asyncio.Semaphore(_LOADS_AT_ONCE)
+        for directory in self.directories:
+            if directory.failure is None:
+                try:
+                    await self._load_directory(directory, config_of, limit)
+                except OSError as error:
+                    directory.fail(error)
+
+    async def _load_directory(
+        self, directory: LogDirectory, config_of: Callable[[str], LogConfig], limit: asyncio.Semaphore
+    ) -> None:
+        names = await self._executor.run(self._list_logs, directory)
+        recovery_points = await self._executor.run(directory.read_checkpoint, RECOVERY_POINT_CHECKPOINT)
+        start_offsets = await self._executor.run(directory.read_checkpoint, LOG_START_CHECKPOINT)
+        high_watermarks = await self._executor.run(directory.read_checkpoint, REPLICATION_CHECKPOINT)
+
+        async def load_one(name: str, topic_partition: TopicPartition) -> None:
+            async with limit:
+                loader = self._loader(directory, name, config_of(topic_partition.topic), directory.was_clean)
+                loader.recovery_point = recovery_points.get(topic_partition, 0)
+                loader.log_start_offset = start_offsets.get(topic_partition, 0)
+                log = await self._open(topic_partition, directory, loader)
+                mark = high_watermarks.get(topic_partition, 0)
+                log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+
+        results = await asyncio.gather(
+            *(load_one(name, topic_partition) for name, topic_partition in names), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    def _list_logs(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
+        """In the executor. Directories of deleted partitions go for good."""
+        found: list[tuple[str, TopicPartition]] = []
+        for name in self._disk.list_directory(directory.path):
+            path = files.join(directory.path, name)
+            if not self._disk.is_directory(path):
+                continue
+            if name.endswith(files.DELETE_DIRECTORY_SUFFIX):
+                self._disk.delete_directory(path)
+                continue
+            topic_partition = files.parse_log_directory(name)
+            if topic_partition is not None:
+                found.append((name, topic_partition))
+        return found
+
+    def _loader(self, directory: LogDirectory, name: str, config: LogConfig, clean: bool) -> LogLoader:
+        return LogLoader(
+            disk=self._disk,
+            path=files.join(directory.path, name),
+            config=config,
+            cache=self._cache,
+            now_ms=self._clock.now_ms(),
+            clean=clean,
+            producer_expiration_ms=self.settings.producer_id_expiration_ms,
+        )
+
+    async def _open(self, topic_partition: TopicPartition, directory: LogDirectory, loader: LogLoader) -> Log:
+        loaded = await self._executor.run(loader.load)
+        log = Log(
+            topic_partition,
+            loader.path,
+            directory,
+            loader.config,
+            loaded,
+            disk=self._disk,
+            clock=self._clock,
+            executor=self._executor,
+            ids=self._ids,
+            cache=self._cache,
+        )
+        known = self._logs.setdefault(topic_partition, log)
+        if known is not log:
+            log.close_files()
+            raise OSError(f"{topic_partition} is in two log directories: {known.path} and {log.path}")
+        return log
+
+    # Creating and deleting.
+
+    async def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
+        """The partition's log, made if it is not there yet, in the directory that has the fewest."""
+        topic_partition = TopicPartition(topic, partition)
+        log = self._logs.get(topic_partition)
+        if log is None:
+            task = self._creating.get(topic_partition)
+            if task is None:
+                work = self._create(topic_partition, topic_id, config)
+                task = self._creating[topic_partition] = asyncio.get_running_loop().create_task(work)
+                task.add_done_callback(lambda _: self._creating.pop(topic_partition, None))
+            log = await asyncio.shield(task)
+        if log.topic_id is None:
+            log.topic_id = topic_id
+            await self._executor.run(self._write_topic_id, log.path, topic_id)
+        if log.topic_id != topic_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{topic_partition} is on disk with another topic id: a topic of that name was deleted before",
+            )
+        return log
+
+    async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        usable = [directory for directory in self.directories if directory.failure is None]
+        if not usable:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory has failed")
+        counts = {id(directory): 0 for directory in usable}
+        for log in self._logs.values():
+            if id(log.directory) in counts:
+                counts[id(log.directory)] += 1
+        directory = min(usable, key=lambda candidate: counts[id(candidate)])
+        loader = self._loader(directory, str(topic_partition), config, clean=True)
+        try:
+            await self._executor.run(self._make_log_directory, directory.path, loader.path, topic_id)
+            return await self._open(topic_partition, directory, loader)
+        except OSError as error:
+            directory.fail(error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {error}") from error
+
+    def _make_log_directory(self, parent: str, path: str, topic_id: bytes) -> None:
+        self._disk.make_directory(path)
+        self._write_topic_id(path, topic_id)
+        self._disk.sync_directory(parent)
+
+    def _write_topic_id(self, path: str, topic_id: bytes) -> None:
+        self._disk.write_atomically(files.join(path, files.PARTITION_METADATA), encode_partition_metadata(topic_id))
+
+    async def delete_log(self, topic: str, partition: int) -> bool:
+        """Take a log away at once and its files after `file.delete.delay.ms`; False when there is none.
+
+        The renamed directory never counts as a log again, also when the broker stops before the files are gone.
+        """
+        log = self._logs.pop(TopicPartition(topic, partition), None)
+        if log is None:
+            return False
+        name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex())
+        await log.retire(files.join(log.directory.path, name))
+        task = asyncio.get_running_loop().create_task(self._delete_later(log))
+        self._deletions[task] = log
+        task.add_done_callback(lambda done: self._deletions.pop(done, None))
+        return True
+
+    async def _delete_later(self, log: Log) -> None:
+        await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
+        try:
+            await log.delete()
+        except KafkaError:
+            return  # The directory is marked as failed; the leftovers go at the next start.
+
+    # Keeping.
+
+    async def run(self) -> None:
+        """Checkpoints, flushes by time and expiry of producers, until cancelled."""
+        settings = self.settings
+        async with asyncio.TaskGroup() as group:
+            for interval_ms, work in (
+                (settings.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points),
+                (settings.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_start_offsets),
+                (settings.replica_high_watermark_checkpoint_interval_ms, self.checkpoint_high_watermarks),
+                (settings.flush_check_interval_ms, self.flush_overdue),
+                (settings.producer_id_expiration_check_interval_ms, self.expire_producers),
+            ):
+                group.create_task(self._repeat(interval_ms / 1000, work))
+
+    async def _repeat(self, interval_seconds: float, work: Callable[[], object]) -> None:
+        while True:
+            await asyncio.sleep(interval_seconds)
+            result = work()
+            if asyncio.iscoroutine(result):
+                await result
+
+    async def checkpoint_recovery_points(self) -> None:
+        await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        await self._checkpoint(REPLICATION_CHECKPOINT, lambda log: log.high_watermark)
+
+    async def checkpoint_log_start_offsets(self) -> None:
+        """Only logs whose start is not simply the beginning of their first segment are written."""
+        await self._checkpoint(
+            LOG_START_CHECKPOINT,
+            lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,
+        )
+
+    async def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
+        for directory in self.directories:
+            if directory.failure is not None:
+                continue
+            offsets = {
+                log.topic_partition: offset
+                for log in self._logs.values()
+                if log.directory is directory and (offset := offset_of(log)) is not None
+            }
+            try:
+                await self._executor.run(directory.write_checkpoint, name, offsets)
+            except OSError as error:
+                directory.fail(error)
+
+    async def flush_overdue(self) -> None:
+        """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
+        now_ms = self._clock.now_ms()
+        for log in self.all_logs():
+            interval_ms = log.config.flush_ms
+            if (
+                interval_ms != INT64_MAX
+                and log.recovery_point < log.log_end_offset
+                and now_ms - log.last_flush_ms >= interval_ms
+                and log.directory.failure is None
+            ):
+                try:
+                    await log.flush()
+                except KafkaError:
+                    continue  # The directory is marked as failed by now.
+
+    def expire_producers(self) -> None:
+        now_ms = self._clock.now_ms()
+        for log in self._logs.values():
+            log.producer_state.remove_expired(now_ms, self.settings.producer_id_expiration_ms)
+
+    # Stopping.
+
+    async def shutdown(self, broker_epoch: int = -1) -> None:
+        """Close everything so that the next start needs no recovery.
+
+        1. logs are flushed and closed   2. checkpoints are written   3. the clean-shutdown marker is written
+        4. the lock is given back. A directory where something failed gets no marker.
+        """
+        for task, log in list(self._deletions.items()):
+            task.cancel()
+            log.close_files()
+        limit = asyncio.Semaphore(_CLOSES_AT_ONCE)
+        broken: set[str] = set()
+
+        async def close(log: Log) -> None:
+            async with limit:
+                try:
+                    await log.close()
+                except KafkaError:
+                    broken.add(log.directory.path)
+
+        await asyncio.gather(*(close(log) for log in self.all_logs()))
+        await self.checkpoint_recovery_points()
+        await self.checkpoint_log_start_offsets()
+        await self.checkpoint_high_watermarks()
+        for directory in self.directories:
+            if directory.failure is None and directory.path not in broken:
+                try:
+                    await self._executor.run(directory.write_clean_shutdown_marker, broker_epoch)
+                except OSError as error:
+                    directory.fail(error)
+            directory.close()
+        self._logs.clear()

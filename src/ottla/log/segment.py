@@ -1,0 +1,297 @@
+"""One segment: a file of record batches, its two sparse indexes, and a memory of where recent batches begin.
+
+Three ways lead from an offset to a position, cheapest first:
+1. the batch was appended, found or served up to not long ago: its position is remembered;
+2. the offset index names a batch at most `index.interval.bytes` and a batch before it;
+3. from there the headers are walked, in one small read where batches are small.
+
+The active segment's indexes are in memory. Those of closed segments are read on first use and given back when the
+`IndexCache` needs the room.
+"""
+
+import struct
+from typing import NamedTuple
+
+from ottla.log.batch_scan import scan_batches
+from ottla.log.config import LogConfig
+from ottla.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, join, offset_name, write_file
+from ottla.log.index_cache import IndexCache
+from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.log.offset_index import CorruptIndex, OffsetIndex
+from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from ottla.log.time_index import TimeIndex
+from ottla.runtime import Disk, File
+
+# base offset, length, (leader epoch, magic, crc, attributes), last offset delta: what finding a batch needs.
+_BATCH_SPAN = struct.Struct(">qi11xi")
+_BATCH_SIZE = struct.Struct(">qi")
+_SMALLEST_LENGTH = 49
+_BEFORE_LENGTH_ENDS = 12
+_SCAN_BYTES = 4096 + _BATCH_SPAN.size
+# Two generations of this many positions are remembered; the older one is dropped as a whole.
+_REMEMBERED = 1024
+
+
+class Indexes(NamedTuple):
+    offsets: OffsetIndex
+    times: TimeIndex
+
+
+class BrokenSegment(OSError):
+    """The bytes where a batch must begin are no batch: the file was damaged after it was checked."""
+
+
+class Segment:
+    """`file.size` is the end of the records; nothing above the log's end offset is in the file.
+
+    `max_timestamp` is -1 while no record has a timestamp. `first_timestamp` is None while the segment is empty.
+    """
+
+    __slots__ = (
+        "_cache",
+        "_disk",
+        "_indexes",
+        "_old_positions",
+        "_young_positions",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "directory",
+        "file",
+        "first_timestamp",
+        "index_interval_bytes",
+        "is_index_full",
+        "max_index_bytes",
+        "max_timestamp",
+        "offset_of_max_timestamp",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        file: File,
+        cache: IndexCache,
+        config: LogConfig,
+        created_ms: int,
+    ) -> None:
+        self._disk = disk
+        self._cache = cache
+        self._indexes: Indexes | None = None
+        self._young_positions: dict[int, int] = {}
+        self._old_positions: dict[int, int] = {}
+        self.directory = directory
+        self.base_offset = base_offset
+        self.file = file
+        self.index_interval_bytes = config.index_interval_bytes
+        self.max_index_bytes = config.segment_index_bytes
+        self.is_index_full = False
+        self.created_ms = created_ms
+        self.bytes_since_index_entry = 0
+        self.max_timestamp = -1
+        self.offset_of_max_timestamp = base_offset
+        self.first_timestamp: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return self.file.size
+
+    def path_of(self, suffix: str) -> str:
+        return join(self.directory, offset_name(self.base_offset, suffix))
+
+    def index_paths(self) -> list[str]:
+        return [self.path_of(INDEX_SUFFIX), self.path_of(TIME_INDEX_SUFFIX)]
+
+    # Appending. Only the active segment is appended to, so its indexes are in memory.
+
+    def append(
+        self,
+        chunks: "list[bytes | memoryview] | tuple[memoryview]",
+        base_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+    ) -> None:
+        """Append whole batches; everything that goes wrong does so before anything here has changed."""
+        file = self.file
+        position = file.append(chunks)
+        positions = self._young_positions
+        positions[base_offset] = position
+        if len(positions) > _REMEMBERED:
+            self._old_positions = positions
+            self._young_positions = {}
+        self.note_batch(position, file.size - position, last_offset, max_timestamp)
+
+    def note_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """Take a batch into the indexes: the rule that decides which batches get an entry."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self.bytes_since_index_entry > self.index_interval_bytes:
+            indexes = self._indexes
+            assert indexes is not None, "a segment that grows has its indexes in memory"
+            base_offset = self.base_offset
+            indexes.offsets.append(last_offset - base_offset, position)
+            indexes.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - base_offset)
+            self.bytes_since_index_entry = size_bytes
+            # One entry of the time index is held back for the largest timestamp, which is added on closing.
+            self.is_index_full = (
+                len(indexes.offsets) >= self.max_index_bytes // OFFSET_ENTRY_BYTES
+                or len(indexes.times) >= self.max_index_bytes // TIME_ENTRY_BYTES - 1
+            )
+        else:
+            self.bytes_since_index_entry += size_bytes
+
+    # Reading.
+
+    def indexes(self) -> Indexes:
+        indexes = self._indexes
+        if indexes is None:
+            indexes = self.load_indexes()
+        self._cache.touch(self)
+        return indexes
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch that ends at or after `offset` begins; the end of the file when there is none."""
+        position = self._young_positions.get(offset)
+        if position is None:
+            position = self._old_positions.get(offset)
+            if position is None:
+                position = self._search(offset)
+        return position
+
+    def _search(self, offset: int) -> int:
+        if offset <= self.base_offset:
+            return 0
+        start = self.indexes().offsets.lookup(offset - self.base_offset)
+        try:
+            return self._walk(offset, start)
+        except BrokenSegment:
+            if start == 0:
+                raise
+            # The index pointed at something that is no batch. The records decide: walk from the beginning.
+            return self._walk(offset, 0)
+
+    def _walk(self, offset: int, position: int) -> int:
+        file = self.file
+        end = file.size
+        while position < end:
+            chunk = file.read_at(position, _SCAN_BYTES)
+            last_start = len(chunk) - _BATCH_SPAN.size
+            at = 0
+            while at <= last_start:
+                base_offset, length, last_offset_delta = _BATCH_SPAN.unpack_from(chunk, at)
+                if length < _SMALLEST_LENGTH or base_offset < self.base_offset:
+                    raise BrokenSegment(f"no batch at {position + at} of {file.path}: {base_offset}, {length}")
+                if base_offset + last_offset_delta >= offset:
+                    self.remember(base_offset, position + at)
+                    return position + at
+                at += _BEFORE_LENGTH_ENDS + length
+            if at == 0:
+                raise BrokenSegment(f"a batch is cut off at {position} of {file.path}")
+            position += at
+        return end
+
+    def remember(self, base_offset: int, position: int) -> None:
+        """Keep where a batch begins, for whoever asks for it next."""
+        positions = self._young_positions
+        positions[base_offset] = position
+        if len(positions) > _REMEMBERED:
+            self._old_positions = positions
+            self._young_positions = {}
+
+    def cut(self, start: int, max_bytes: int, min_one_batch: bool) -> int:
+        """How much to serve from the batch at `start` when there is more than `max_bytes`.
+
+        Ends at a batch that the index knows, if one is near enough, so that nothing is sent in vain and the next
+        read needs no search. Otherwise a batch may be cut, but the first one is whole if `min_one_batch`.
+        """
+        boundary = self.indexes().offsets.last_position_within(start + max_bytes)
+        if boundary > start:
+            base_offset, _ = _BATCH_SIZE.unpack(self.file.read_at(boundary, _BATCH_SIZE.size))
+            self.remember(base_offset, boundary)
+            return boundary - start
+        if not min_one_batch:
+            return max_bytes
+        length: int
+        _, length = _BATCH_SIZE.unpack(self.file.read_at(start, _BATCH_SIZE.size))
+        return max(max_bytes, length + _BEFORE_LENGTH_ENDS)
+
+    # Indexes on disk.
+
+    def use_indexes(self, indexes: Indexes) -> None:
+        """Give the segment its indexes for good: they stay until `release_indexes`."""
+        self._indexes = indexes
+
+    def load_indexes(self) -> Indexes:
+        """Read the index files of a closed segment, or build them in memory when they do not read."""
+        try:
+            self._indexes = self.read_index_files()
+        except (CorruptIndex, FileNotFoundError):
+            self.rebuild_indexes()
+        self.release_indexes()
+        assert self._indexes is not None
+        return self._indexes
+
+    def read_index_files(self) -> Indexes:
+        """CorruptIndex or FileNotFoundError when they have to be rebuilt."""
+        offsets = OffsetIndex.from_bytes(self._disk.read(self.path_of(INDEX_SUFFIX)), self.file.size)
+        return Indexes(offsets, TimeIndex.from_bytes(self._disk.read(self.path_of(TIME_INDEX_SUFFIX))))
+
+    def rebuild_indexes(self) -> None:
+        """Fill the indexes from the headers in the file (blocking)."""
+        self.start_indexes()
+        for position, header in scan_batches(self.file, 0, self.file.size, verify=False):
+            self.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
+
+    def start_indexes(self) -> None:
+        """Begin with empty indexes in memory."""
+        self._indexes = Indexes(OffsetIndex(), TimeIndex())
+        self.bytes_since_index_entry = 0
+        self.max_timestamp = -1
+        self.offset_of_max_timestamp = self.base_offset
+        self.first_timestamp = None
+
+    def drop_indexes(self) -> None:
+        """Give the memory back; the files have it all."""
+        self._indexes = None
+
+    def release_indexes(self) -> None:
+        """The segment was closed and its index files are written: from now on the cache decides."""
+        if self._indexes is not None:
+            self._cache.admit(self, self._indexes.offsets.memory_bytes + self._indexes.times.memory_bytes)
+
+    def write_indexes(self) -> None:
+        """Write both index files anew (blocking, not synced). The time index ends with the largest timestamp."""
+        indexes = self._indexes
+        assert indexes is not None, "only indexes in memory can be written"
+        indexes.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+        write_file(self._disk, self.path_of(INDEX_SUFFIX), indexes.offsets.to_bytes())
+        write_file(self._disk, self.path_of(TIME_INDEX_SUFFIX), indexes.times.to_bytes())
+
+    def forget_positions(self) -> None:
+        self._young_positions = {}
+        self._old_positions = {}
+
+    def close(self) -> None:
+        self._cache.forget(self)
+        self.file.close()
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path_of(LOG_SUFFIX)!r}, size={self.file.size})"
+
+
+def create_segment(
+    disk: Disk, directory: str, base_offset: int, cache: IndexCache, config: LogConfig, now_ms: int
+) -> Segment:
+    """Make the files of an empty segment (blocking). Leftovers of the same name hold nothing that was acknowledged."""
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        write_file(disk, join(directory, offset_name(base_offset, suffix)), b"")
+    file = disk.open(join(directory, offset_name(base_offset, LOG_SUFFIX)), create=True)
+    file.truncate(0)
+    disk.sync_directory(directory)
+    segment = Segment(disk, directory, base_offset, file, cache, config, now_ms)
+    segment.start_indexes()
+    return segment

@@ -1,0 +1,61 @@
+"""Finding records by time. Blocking: runs in the executor, on segments as they were when the search began."""
+
+from typing import NamedTuple
+
+from ottla.log.batch_scan import scan_batches
+from ottla.log.segment import Segment
+from ottla.records import find_timestamp, max_timestamp_record, read_records
+from ottla.runtime import File
+
+
+class FoundOffset(NamedTuple):
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class TimeSearch(NamedTuple):
+    """What to look for in one segment: among the bytes from `position` to `end`."""
+
+    file: File
+    position: int
+    end: int
+    timestamp: int
+
+
+def time_search(segment: Segment, timestamp: int) -> TimeSearch:
+    """On the loop: both indexes say where to begin."""
+    indexes = segment.indexes()
+    position = indexes.offsets.lookup(indexes.times.lookup(timestamp))
+    return TimeSearch(segment.file, position, segment.file.size, timestamp)
+
+
+def find_first_at_or_after(search: TimeSearch, start_offset: int) -> FoundOffset | None:
+    """The first record at or after `start_offset` whose timestamp is at least the one searched for."""
+    for position, header in scan_batches(search.file, search.position, search.end, verify=False):
+        if header.max_timestamp < search.timestamp or header.last_offset < start_offset:
+            continue
+        batch = search.file.read_at(position, header.size_bytes)
+        found = find_timestamp(batch, search.timestamp)
+        if found is not None and found[0] < start_offset:
+            found = _first_from(batch, search.timestamp, start_offset)
+        if found is not None:
+            return FoundOffset(found[0], found[1], header.partition_leader_epoch)
+    return None
+
+
+def _first_from(batch: bytes, timestamp: int, start_offset: int) -> tuple[int, int] | None:
+    """The same inside a batch whose beginning is below the log's start."""
+    for record in read_records(batch):
+        if record.offset >= start_offset and record.timestamp >= timestamp:
+            return record.offset, record.timestamp
+    return None
+
+
+def find_max_timestamp(search: TimeSearch) -> FoundOffset | None:
+    """The first record with the timestamp searched for, which is the segment's largest."""
+    for position, header in scan_batches(search.file, search.position, search.end, verify=False):
+        if header.max_timestamp == search.timestamp:
+            offset, timestamp = max_timestamp_record(search.file.read_at(position, header.size_bytes))
+            return FoundOffset(offset, timestamp, header.partition_leader_epoch)
+    return None

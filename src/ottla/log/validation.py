@@ -1,0 +1,144 @@
+"""What a producer's bytes must satisfy before they are appended.
+
+Only the 61 bytes of the header are read, and the CRC is checked, in one native call. The records themselves are
+looked at in three cases that the topic asks for: a compacted topic refuses records without a key, a topic with a
+limit on old timestamps needs the smallest one, and a topic with a codec of its own has batches compressed again.
+
+| refused                                                                       | error               |
+|-------------------------------------------------------------------------------|---------------------|
+| no batch at all, more than one, an older message format                       | INVALID_RECORD      |
+| a base offset other than 0, a count that contradicts the offsets, no records  | INVALID_RECORD      |
+| a control batch, a producer id without a sequence, an unknown codec           | INVALID_RECORD      |
+| a record without a key on a compacted topic                                   | INVALID_RECORD      |
+| larger than max.message.bytes, as it came or compressed again                 | MESSAGE_TOO_LARGE   |
+| impossible lengths, a wrong CRC                                               | CORRUPT_MESSAGE     |
+| a time outside of the topic's limits, or stamped as append time by a client   | INVALID_TIMESTAMP   |
+"""
+
+from ottla.log.config import LogConfig
+from ottla.log.config_keys import INT64_MAX
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.records import (
+    HEADER_BYTES,
+    BatchHeader,
+    Codec,
+    has_null_key,
+    inspect_batches,
+    read_header,
+    recompress,
+    record_timestamps,
+    set_log_append_time,
+)
+
+_CODEC_BITS = 0x07
+_LAST_CODEC = 4
+_LOG_APPEND_TIME_BIT = 0x08
+_CONTROL_BIT = 0x20
+_SMALLEST_RECORD_BYTES = 7
+_NO_TIMESTAMP = -1
+
+
+def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> tuple[memoryview, list[BatchHeader]]:
+    """The batch to append and its header, or KafkaError. The bytes are the ones given unless they had to change."""
+    headers = inspect_batches(records, True)
+    if len(headers) != 1:
+        raise _invalid(f"exactly one record batch expected, {len(headers)} came")
+    header = headers[0]
+    size_bytes = header.size_bytes
+    if size_bytes > config.max_message_bytes:
+        raise _too_large(size_bytes, config)
+    attributes = header.attributes
+    if (
+        header.base_offset != 0
+        or header.record_count <= 0
+        or header.last_offset_delta != header.record_count - 1
+        or attributes & _CONTROL_BIT
+        or (header.producer_id >= 0 and header.base_sequence < 0)
+        or attributes & _CODEC_BITS > _LAST_CODEC
+        or (not attributes & _CODEC_BITS and header.record_count * _SMALLEST_RECORD_BYTES > size_bytes - HEADER_BYTES)
+    ):
+        raise _invalid_header(header)
+    if attributes & _LOG_APPEND_TIME_BIT:
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a batch stamped with log append time came from a client")
+    if len(records) != size_bytes:
+        # A piece of a batch at the end is dropped, as Kafka does.
+        records = records[:size_bytes]
+    if config.cleanup_policy != ("delete",) and config.compact and has_null_key(records):
+        raise _invalid("a key for every record expected on a compacted topic, a record without one came")
+    if config.message_timestamp_type == "CreateTime":
+        _check_timestamps(records, header, config, now_ms)
+        if config.compression_type == "producer":
+            return records, headers
+    return _rewrite(records, header, config, now_ms)
+
+
+def _check_timestamps(records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    latest = header.max_timestamp
+    if latest - now_ms > config.message_timestamp_after_max_ms:
+        raise _bad_timestamp(latest, config, now_ms)
+    if config.message_timestamp_before_max_ms != INT64_MAX:
+        earliest, _ = record_timestamps(records)
+        if earliest != _NO_TIMESTAMP and now_ms - earliest > config.message_timestamp_before_max_ms:
+            raise _bad_timestamp(earliest, config, now_ms)
+
+
+def _rewrite(
+    records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int
+) -> tuple[memoryview, list[BatchHeader]]:
+    """Give the batch the topic's codec and, where the topic wants it, the time of the append."""
+    if config.compression_type != "producer":
+        name = config.compression_type
+        codec = Codec.NONE if name == "uncompressed" else Codec.from_name(name)
+        if codec != header.compression:
+            records = memoryview(bytearray(recompress(records, codec, _level(codec, config))))
+            if len(records) > config.max_message_bytes:
+                raise _too_large(len(records), config)
+    if config.message_timestamp_type == "LogAppendTime":
+        if records.readonly:
+            records = memoryview(bytearray(records))
+        set_log_append_time(records, 0, now_ms)
+    return records, [read_header(records)]
+
+
+def _level(codec: Codec, config: LogConfig) -> int | None:
+    if codec is Codec.GZIP:
+        return config.compression_gzip_level if config.compression_gzip_level != -1 else None
+    if codec is Codec.LZ4:
+        return config.compression_lz4_level
+    return config.compression_zstd_level if codec is Codec.ZSTD else None
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)
+
+
+def _invalid_header(header: BatchHeader) -> KafkaError:
+    if header.base_offset != 0:
+        return _invalid(f"a base offset of 0 expected from a producer, {header.base_offset} came")
+    if header.is_control:
+        return _invalid("control records expected from brokers only, a producer sent one")
+    if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
+        return _invalid(
+            f"as many records as offsets expected, {header.record_count} records came for a last offset delta of "
+            f"{header.last_offset_delta}"
+        )
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return _invalid(f"a sequence expected from producer {header.producer_id}, {header.base_sequence} came")
+    if header.attributes & _CODEC_BITS > _LAST_CODEC:
+        return _invalid(f"a codec from 0 to {_LAST_CODEC} expected, {header.attributes & _CODEC_BITS} came")
+    return _invalid(f"{header.record_count} records do not fit into {header.size_bytes} bytes")
+
+
+def _too_large(size_bytes: int, config: LogConfig) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"a batch of at most max.message.bytes={config.max_message_bytes} expected, {size_bytes} bytes came",
+    )
+
+
+def _bad_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> KafkaError:
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    return KafkaError(
+        ErrorCode.INVALID_TIMESTAMP, f"a timestamp from {earliest} to {latest} expected, {timestamp} came"
+    )

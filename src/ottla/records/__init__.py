@@ -1,0 +1,81 @@
+"""Record batches: reading, building, checking and compressing them, and the way from and to Arrow.
+
+The hot path of the broker is one call, `inspect_batches`: all headers of a buffer with their CRCs checked.
+"""
+
+from ottla.records._twin import IS_NATIVE, announced, twin
+from ottla.records.arrow import from_arrow, to_arrow
+from ottla.records.batches import (
+    HEADER_BYTES,
+    BatchBuilder,
+    BatchHeader,
+    Record,
+    build_batch,
+    find_timestamp,
+    has_null_key,
+    max_timestamp_record,
+    read_records,
+    recompress,
+    record_timestamps,
+    validate_records,
+)
+from ottla.records.codec import Codec
+from ottla.records.compression import MAX_DECOMPRESSED_BYTES
+from ottla.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction,
+    control_type,
+    read_control_batch,
+    read_end_transaction,
+)
+from ottla.records.errors import CorruptRecord, DecompressedTooLarge, PureFallbackWarning, UnsupportedMagic
+from ottla.records.types import Buffer, RecordHeaders, RecordLike
+
+__all__ = [
+    "HEADER_BYTES",
+    "IS_NATIVE",
+    "MAX_DECOMPRESSED_BYTES",
+    "BatchBuilder",
+    "BatchHeader",
+    "Buffer",
+    "Codec",
+    "ControlType",
+    "CorruptRecord",
+    "DecompressedTooLarge",
+    "EndTransactionMarker",
+    "PureFallbackWarning",
+    "Record",
+    "RecordHeaders",
+    "RecordLike",
+    "UnsupportedMagic",
+    "assign_offset",
+    "build_batch",
+    "build_end_transaction",
+    "check_crc",
+    "control_type",
+    "crc32c",
+    "find_timestamp",
+    "from_arrow",
+    "has_null_key",
+    "inspect_batches",
+    "max_timestamp_record",
+    "read_control_batch",
+    "read_end_transaction",
+    "read_header",
+    "read_records",
+    "recompress",
+    "record_timestamps",
+    "scan_headers",
+    "set_log_append_time",
+    "to_arrow",
+    "validate_records",
+]
+
+assign_offset = twin.assign_offset
+check_crc = twin.check_crc
+crc32c = twin.crc32c
+inspect_batches = announced(twin.inspect_batches)
+read_header = twin.read_header
+scan_headers = twin.scan_headers
+set_log_append_time = twin.set_log_append_time

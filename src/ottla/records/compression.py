@@ -1,0 +1,235 @@
+"""Compressing and decompressing the records of a batch, in the frames that Kafka's clients write.
+
+| codec  | written                                                   | also read                                 |
+|--------|-----------------------------------------------------------|-------------------------------------------|
+| gzip   | one member                                                | several members                           |
+| snappy | snappy-java's: a 16-byte header, then blocks of 32 KB     | one raw block, librdkafka's way           |
+| lz4    | one frame: independent 64 KB blocks, no checksum, no size | every valid frame, several frames         |
+| zstd   | one frame without content size                            | every valid frame, several frames         |
+
+What comes out is bounded while it comes out: a few hostile bytes can stand for gigabytes. So is the number of frames
+and blocks: each costs some work even when it is empty. Each library is imported when the first batch needs it.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+
+from ottla.records.codec import Codec
+from ottla.records.errors import CorruptRecord, DecompressedTooLarge
+from ottla.records.types import Buffer
+
+MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
+
+_STEP_BYTES = 1024 * 1024
+_MOST_FRAMES = 64
+_MOST_SNAPPY_BLOCKS = 65_536
+_GZIP_WINDOW_BITS = 31
+
+_SNAPPY_MAGIC = b"\x82SNAPPY\x00"
+_SNAPPY_HEADER = _SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
+_SNAPPY_BLOCK_BYTES = 32 * 1024
+_SNAPPY_BLOCK_LENGTH = struct.Struct(">i")
+# The densest element copies 64 bytes and takes 3: a block that promises more than this is lying.
+_SNAPPY_LARGEST_RATIO = 22
+
+_ZSTD_LARGEST_WINDOW_BYTES = 1 << 27
+
+
+class _Output:
+    """Collects what comes out and refuses the first byte beyond the limit."""
+
+    def __init__(self, codec: Codec, limit_bytes: int) -> None:
+        self._codec = codec
+        self._limit_bytes = limit_bytes
+        self._chunks: list[bytes] = []
+        self._size_bytes = 0
+
+    @property
+    def next_step_bytes(self) -> int:
+        """How much to ask for: a step, or the one byte too many that proves the limit is broken."""
+        return min(_STEP_BYTES, self._limit_bytes - self._size_bytes + 1)
+
+    def promise(self, more_bytes: int) -> None:
+        if more_bytes > self._limit_bytes - self._size_bytes:
+            raise DecompressedTooLarge(self._codec.config_name, self._limit_bytes)
+
+    def add(self, chunk: bytes) -> None:
+        self.promise(len(chunk))
+        self._size_bytes += len(chunk)
+        self._chunks.append(chunk)
+
+    def joined(self) -> bytes:
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+
+def _broken(codec: Codec, why: object) -> CorruptRecord:
+    return CorruptRecord(f"{codec.config_name} batch: a whole, valid frame expected, came: {why}")
+
+
+def _next_frame(codec: Codec, frames: int) -> int:
+    if frames == _MOST_FRAMES:
+        raise _broken(codec, f"more than {_MOST_FRAMES} frames")
+    return frames + 1
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    return zlib.compress(data, zlib.Z_DEFAULT_COMPRESSION if level is None else level, _GZIP_WINDOW_BITS)
+
+
+def _decompress_gzip(data: memoryview, output: _Output) -> None:
+    remaining: Buffer = data
+    frames = 0
+    while remaining:
+        frames = _next_frame(Codec.GZIP, frames)
+        member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+        try:
+            while not member.eof:
+                chunk = member.decompress(remaining, output.next_step_bytes)
+                remaining = member.unconsumed_tail
+                if not chunk and not remaining and not member.eof:
+                    raise _broken(Codec.GZIP, "a frame that is cut off")
+                output.add(chunk)
+        except zlib.error as error:
+            raise _broken(Codec.GZIP, error) from None
+        remaining = member.unused_data
+
+
+def _compress_snappy(data: Buffer, level: int | None) -> bytes:
+    from cramjam import snappy
+
+    view = memoryview(data)
+    parts = [_SNAPPY_HEADER]
+    for start in range(0, len(view), _SNAPPY_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(view[start : start + _SNAPPY_BLOCK_BYTES]))
+        parts += (_SNAPPY_BLOCK_LENGTH.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(block: memoryview, output: _Output) -> None:
+    from cramjam import DecompressionError, snappy
+
+    size_bytes = 0
+    for index, byte in enumerate(block[:5]):
+        size_bytes |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            break
+    else:
+        raise _broken(Codec.SNAPPY, "a block without its size")
+    if size_bytes > len(block) * _SNAPPY_LARGEST_RATIO:
+        raise _broken(Codec.SNAPPY, f"a block of {len(block)} bytes that promises {size_bytes}")
+    output.promise(size_bytes)
+    try:
+        output.add(bytes(snappy.decompress_raw(block)))
+    except DecompressionError as error:
+        raise _broken(Codec.SNAPPY, error) from None
+
+
+def _decompress_snappy(data: memoryview, output: _Output) -> None:
+    if data[: len(_SNAPPY_MAGIC)] != _SNAPPY_MAGIC:
+        _decompress_snappy_block(data, output)
+        return
+    position = blocks = 0
+    while position < len(data):
+        blocks += 1
+        if blocks > _MOST_SNAPPY_BLOCKS:
+            raise _broken(Codec.SNAPPY, f"more than {_MOST_SNAPPY_BLOCKS} blocks")
+        if data[position : position + len(_SNAPPY_MAGIC)] == _SNAPPY_MAGIC:
+            position += len(_SNAPPY_HEADER)
+            if position > len(data):
+                raise _broken(Codec.SNAPPY, "a header that is cut off")
+            continue
+        if len(data) - position < _SNAPPY_BLOCK_LENGTH.size:
+            raise _broken(Codec.SNAPPY, "a block length that is cut off")
+        (length,) = _SNAPPY_BLOCK_LENGTH.unpack_from(data, position)
+        position += _SNAPPY_BLOCK_LENGTH.size
+        if not 0 <= length <= len(data) - position:
+            raise _broken(Codec.SNAPPY, f"a block of {length} bytes with {len(data) - position} left")
+        _decompress_snappy_block(data[position : position + length], output)
+        position += length
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    from lz4 import frame
+
+    compressed: bytes = frame.compress(
+        data,
+        compression_level=0 if level is None else level,
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        content_checksum=False,
+        block_checksum=False,
+        store_size=False,
+    )
+    return compressed
+
+
+def _decompress_lz4(data: memoryview, output: _Output) -> None:
+    from lz4 import frame
+
+    remaining: Buffer | None = data
+    frames = 0
+    while remaining:
+        frames = _next_frame(Codec.LZ4, frames)
+        decompressor = frame.LZ4FrameDecompressor()
+        try:
+            while not decompressor.eof:
+                chunk = decompressor.decompress(remaining, max_length=output.next_step_bytes)
+                remaining = b""
+                if not chunk and decompressor.needs_input and not decompressor.eof:
+                    raise _broken(Codec.LZ4, "a frame that is cut off")
+                output.add(chunk)
+        except (RuntimeError, EOFError, ValueError) as error:
+            raise _broken(Codec.LZ4, error) from None
+        remaining = decompressor.unused_data
+
+
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=3 if level is None else level, write_content_size=False)
+    return compressor.compress(data)
+
+
+def _decompress_zstd(data: memoryview, output: _Output) -> None:
+    import zstandard
+
+    from ottla.records.zstd_frames import check_frames
+
+    check_frames(data)
+    reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW_BYTES).stream_reader(
+        data, read_across_frames=True
+    )
+    try:
+        while chunk := reader.read(output.next_step_bytes):
+            output.add(chunk)
+    except zstandard.ZstdError as error:
+        raise _broken(Codec.ZSTD, error) from None
+
+
+_COMPRESS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
+    Codec.GZIP: _compress_gzip,
+    Codec.SNAPPY: _compress_snappy,
+    Codec.LZ4: _compress_lz4,
+    Codec.ZSTD: _compress_zstd,
+}
+_DECOMPRESS: dict[Codec, Callable[[memoryview, _Output], None]] = {
+    Codec.GZIP: _decompress_gzip,
+    Codec.SNAPPY: _decompress_snappy,
+    Codec.LZ4: _decompress_lz4,
+    Codec.ZSTD: _decompress_zstd,
+}
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
+    """`data` in the codec's frame; the data itself for no codec. No level means the codec's own default."""
+    return data if codec is Codec.NONE else _COMPRESS[codec](data, level)
+
+
+def decompress(codec: Codec, data: Buffer, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
+    """What was compressed; CorruptRecord when it is not the codec's, cut off, or larger than allowed."""
+    if codec is Codec.NONE:
+        return data
+    output = _Output(codec, max_decompressed_bytes)
+    _DECOMPRESS[codec](memoryview(data).cast("B"), output)
+    return output.joined()

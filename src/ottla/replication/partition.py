@@ -1,0 +1,261 @@
+"""One replica of a partition on this broker.
+
+    Produce -> append -> (roll first, if the segment is full) -> log -> high watermark -> waiting producers
+                                                                              |
+                                                         waiting fetches <----+
+
+What must stay true:
+- Appends reach the log in the order in which they were handed in, also while a segment is being rolled: what
+  arrives meanwhile waits in `_queued`, and nothing overtakes it.
+- Readers see records below the high watermark only. It never goes back while this broker leads.
+- The high watermark is the smallest end offset among the in-sync replicas. This broker's own end offset counts
+  as far as it is flushed where the topic asks for that (`ottla.flush.before.ack`, `flush.messages=1`), so that
+  nobody reads or is promised what a power cut could take back.
+"""
+
+import asyncio
+import logging
+from collections import deque
+
+from ottla.cluster.image import PartitionImage
+from ottla.log.log import AppendInfo, Log
+from ottla.log.validation import validate_for_append
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.records import BatchHeader
+from ottla.replication.waiting import FetchWait, OffsetWaits
+from ottla.runtime import Clock, FileRange
+
+logger = logging.getLogger(__name__)
+
+ACKS_ALL = -1
+
+
+class _QueuedAppend:
+    """An append that waits for a roll, with its own copy of the records.
+
+    `headers` are there once the records were validated: that may have changed them, and must not happen twice.
+    """
+
+    __slots__ = ("future", "headers", "records")
+
+    def __init__(self, records: memoryview, headers: list[BatchHeader] | None) -> None:
+        self.records = bytearray(records)
+        self.headers = headers
+        self.future: asyncio.Future[AppendInfo] = asyncio.get_running_loop().create_future()
+
+
+class Partition:
+    def __init__(self, topic: str, index: int, log: Log, node_id: int, clock: Clock) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.leader_id = -1
+        self.leader_epoch = -1
+        self.is_leader = False
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self._node_id = node_id
+        self._clock = clock
+        self._follower_end_offsets: dict[int, int] = {}
+        self._queued: deque[_QueuedAppend] = deque()
+        self._roller: asyncio.Task[None] | None = None
+        self._flusher: asyncio.Task[None] | None = None
+        self._fetch_waits: dict[FetchWait, None] = {}
+        self._produce_waits = OffsetWaits()
+        self._invisible_bytes = 0
+
+    # Leadership
+
+    def apply(self, image: PartitionImage) -> None:
+        """Take on the role that the cluster's image gives this replica."""
+        self.replicas = tuple(image.replicas)
+        self.isr = tuple(image.isr)
+        self.leader_id = image.leader
+        was_leader, self.is_leader = self.is_leader, image.leader == self._node_id
+        if self.is_leader and (not was_leader or image.leader_epoch != self.leader_epoch):
+            self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
+            self._follower_end_offsets.clear()
+        self.leader_epoch = image.leader_epoch
+        if self.is_leader:
+            self._advance_high_watermark()
+        elif was_leader:
+            self.release_waits()
+            self._produce_waits.fail(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership moved away"))
+
+    def check_leader(self, current_leader_epoch: int = -1) -> None:
+        """Raise unless this replica leads, in the epoch that the client believes in (-1: it does not say)."""
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led by broker {self.leader_id}")
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            code = (
+                ErrorCode.FENCED_LEADER_EPOCH
+                if current_leader_epoch < self.leader_epoch
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+            raise KafkaError(code, f"{self} is in leader epoch {self.leader_epoch}, not {current_leader_epoch}")
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.high_watermark
+
+    @property
+    def flushes_before_visible(self) -> bool:
+        config = self.log.config
+        return config.ottla_flush_before_ack or config.flush_messages == 1
+
+    # Appending
+
+    def append(self, records: memoryview, acks: int) -> AppendInfo | asyncio.Future[AppendInfo]:
+        """Append one producer's batch; a future where a segment must be rolled first.
+
+        The memory of `records` is only used until this returns, and its header is changed in place.
+        """
+        self.check_leader()
+        if acks == ACKS_ALL and len(self.isr) < self.log.config.min_insync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(self.isr)} in-sync replicas; min.insync.replicas asks for "
+                f"{self.log.config.min_insync_replicas}",
+            )
+        if self._roller is not None:
+            return self._queue(records, None)
+        validated, headers = self._validate(records)
+        if self._must_roll(validated, headers):
+            return self._queue(validated, headers)
+        info = self.log.append(validated, headers, self.leader_epoch)
+        if not info.duplicate:
+            self._appended(len(validated))
+        return info
+
+    def _validate(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
+        validated, headers = validate_for_append(records, self.log.config, self._clock.now_ms())
+        if headers[0].is_transactional:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"no transaction was begun for this producer on {self}")
+        return validated, headers
+
+    def _must_roll(self, validated: memoryview, headers: list[BatchHeader]) -> bool:
+        return self.log.must_roll(len(validated), headers[0].max_timestamp, headers[0].record_count)
+
+    def _queue(self, records: memoryview, headers: list[BatchHeader] | None) -> asyncio.Future[AppendInfo]:
+        queued = _QueuedAppend(records, headers)
+        self._queued.append(queued)
+        if self._roller is None:
+            self._roller = asyncio.get_running_loop().create_task(self._drain_queue())
+        return queued.future
+
+    async def _drain_queue(self) -> None:
+        """Append what waits, rolling where needed; ends, in one turn of the loop, with the queue empty."""
+        try:
+            while self._queued:
+                queued = self._queued[0]
+                try:
+                    info = await self._append_queued(queued)
+                except Exception as error:
+                    self._queued.popleft()
+                    if not queued.future.done():
+                        queued.future.set_exception(error)
+                else:
+                    self._queued.popleft()
+                    if not queued.future.done():
+                        queued.future.set_result(info)
+        finally:
+            self._roller = None
+
+    async def _append_queued(self, queued: _QueuedAppend) -> AppendInfo:
+        self.check_leader()
+        validated, headers = memoryview(queued.records), queued.headers
+        if headers is None:
+            validated, headers = self._validate(validated)
+        if self._must_roll(validated, headers):
+            await self.log.roll()
+            self.check_leader()
+        info = self.log.append(validated, headers, self.leader_epoch)
+        if not info.duplicate:
+            self._appended(len(validated))
+        return info
+
+    def _appended(self, size_bytes: int) -> None:
+        self._invisible_bytes += size_bytes
+        if self.flushes_before_visible:
+            self._start_flush()
+        else:
+            self._advance_high_watermark()
+
+    def acknowledgement(self, info: AppendInfo, acks: int) -> asyncio.Future[None] | None:
+        """What a producer's answer waits for; None when it need not wait."""
+        end_offset = info.last_offset + 1
+        if self.flushes_before_visible:
+            if self.log.flushed_offset < end_offset:
+                self._start_flush()
+            if self.log.high_watermark < end_offset:
+                return self._produce_waits.add(end_offset)
+            return None
+        if self.log.flush_due():
+            return asyncio.ensure_future(self.log.flush(end_offset))
+        if acks == ACKS_ALL and self.log.high_watermark < end_offset:
+            return self._produce_waits.add(end_offset)
+        return None
+
+    def _start_flush(self) -> None:
+        if self._flusher is None:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush_until_clean())
+
+    async def _flush_until_clean(self) -> None:
+        """One fsync for all that waits; what arrives during it is covered by the next."""
+        try:
+            while self.log.flushed_offset < self.log.log_end_offset:
+                await self.log.flush()
+                self._advance_high_watermark()
+        except (KafkaError, OSError) as error:
+            logger.error("%s could not be flushed: %s", self, error)
+            self._produce_waits.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self} could not be flushed: {error}"))
+        finally:
+            self._flusher = None
+
+    def _advance_high_watermark(self) -> None:
+        log = self.log
+        end_offset = log.flushed_offset if self.flushes_before_visible else log.log_end_offset
+        for replica in self.isr:
+            if replica != self._node_id:
+                end_offset = min(end_offset, self._follower_end_offsets.get(replica, 0))
+        if end_offset <= log.high_watermark:
+            return
+        log.high_watermark = end_offset
+        self._produce_waits.reached(end_offset)
+        size_bytes, self._invisible_bytes = self._invisible_bytes, 0
+        if self._fetch_waits:
+            for wait in list(self._fetch_waits):
+                wait.bytes_added(size_bytes)
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> FileRange | None:
+        """The bytes from `offset` on that a consumer may see; None when there are none yet."""
+        return self.log.read(offset, max_bytes, up_to_offset=self.log.high_watermark, min_one_batch=min_one_batch)
+
+    def add_fetch_wait(self, wait: FetchWait) -> None:
+        self._fetch_waits[wait] = None
+
+    def remove_fetch_wait(self, wait: FetchWait) -> None:
+        self._fetch_waits.pop(wait, None)
+
+    def release_waits(self) -> None:
+        for wait in list(self._fetch_waits):
+            wait.end()
+
+    async def stop(self) -> None:
+        """Lead no more and let go of everyone who waits; queued appends are finished or refused first."""
+        self.is_leader = False
+        self.release_waits()
+        if self._roller is not None:
+            await self._roller
+        if self._flusher is not None:
+            await self._flusher
+        self._produce_waits.fail(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is no longer here"))
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"

@@ -1,0 +1,138 @@
+"""Files, as the core sees them.
+
+| call                                  | where it may run                                                |
+|---------------------------------------|-----------------------------------------------------------------|
+| `File.append`, `read_at` of hot bytes | on the loop: page cache only                                    |
+| `File.sync`, cold `read_at`           | in the executor                                                 |
+| everything on `Disk`                  | in the executor, or before the loop starts                      |
+
+Paths are plain strings, absolute. Errors are `OSError`, as the machine reports them: the log decides what a
+failing disk means.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. `append` goes to the end; reads name their position; there is no cursor."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file, tracked without a system call."""
+        ...
+
+    def append(self, chunks: Sequence[Buffer]) -> int:
+        """Write all the chunks at the end and return the position of the first byte.
+
+        All or nothing: when the disk refuses part of it (ENOSPC, EIO), the file is cut back to where it was
+        and the `OSError` is raised.
+        """
+        ...
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite bytes that exist already."""
+        ...
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes; fewer only at the end of the file."""
+        ...
+
+    def is_resident(self, position: int, length: int) -> bool:
+        """Whether a read would be answered from memory, without waiting for the device."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Return once everything appended before the call is on the device."""
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor, for `sendfile`; raises `OSError` on a disk that has none."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class DiskLock(Protocol):
+    """A lock on a directory, held by this process until released or until it dies."""
+
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A tree of directories and files."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and appending; FileNotFoundError unless it exists or `create` is given."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole of a small file."""
+        ...
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        """Replace a small file so that a crash leaves the old or the new one: temporary, fsync, rename, fsync."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list_directory(self, path: str) -> list[str]:
+        """Names in a directory, sorted."""
+        ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def make_directory(self, path: str) -> None:
+        """Create it with its parents; not an error when it is there."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically, replacing a file at the target, and durable once it returns."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """One file; not an error when it is gone already."""
+        ...
+
+    def delete_directory(self, path: str) -> None:
+        """With all that is in it."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and deletions in it durable."""
+        ...
+
+    def size_of(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def lock(self, path: str) -> DiskLock:
+        """Take the lock file; `BlockingIOError` when another process holds it. Its content names the holder's pid."""
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class FileRange:
+    """A piece of a file that was read without reading it: the server sends it with `sendfile`.
+
+    The bytes below a log's end never change, so a range stays valid while its file is open, also after the
+    segment was unlinked.
+    """
+
+    file: File
+    position: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        return self.file.read_at(self.position, self.length)

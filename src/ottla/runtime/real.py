@@ -1,0 +1,50 @@
+"""The machine's own clock, threads and randomness: the adapters behind the interfaces of this package."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+ZERO_UUID = bytes(16)
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class ThreadExecutor:
+    """A few threads for calls that wait in the kernel with the GIL released."""
+
+    def __init__(self, threads: int = 4) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="ottla-disk")
+
+    def run(self, work: Callable[..., Result], /, *args: object) -> Awaitable[Result]:
+        return asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
+
+    def shutdown(self) -> None:
+        self._pool.shutdown(wait=True)
+
+
+class SystemIds:
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def uuid(self) -> bytes:
+        while True:
+            candidate = os.urandom(16)
+            # Kafka never hands out an id whose text form starts with a dash, so that tools can take it as an argument.
+            if candidate not in (ZERO_UUID, METADATA_TOPIC_ID) and candidate[0] >> 2 != 62:
+                return candidate
+
+    def below(self, limit: int) -> int:
+        return self._random.randrange(limit)

@@ -1,0 +1,1 @@
+"""One module per client library: the library, driven in the vocabulary of `tests.compat.clients.model`."""

@@ -1,0 +1,70 @@
+"""Fixtures for tests that talk to a running broker.
+
+`--target=kafka` (or `OTTLA_TARGET=kafka`) runs the very same tests on Apache Kafka: a failure there is a test's fault.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from tests.peers.process import ServerProcess
+
+_TARGETS = ("ottla", "kafka")
+_topic_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--target",
+        choices=_TARGETS,
+        default=os.environ.get("OTTLA_TARGET", "ottla"),
+        help="the broker that the tests against real clients use",
+    )
+
+
+def start_broker(
+    target: str, directory: Path, port: int | None = None, properties: dict[str, str] | None = None
+) -> ServerProcess:
+    """A running broker of the wanted kind; the modules load here, so that other tests need no peers."""
+    if target == "kafka":
+        from tests.peers.kafka import KafkaBroker
+
+        # A broker that was killed is let in again once its old session is over: 9 s unless told otherwise.
+        quick = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
+        return KafkaBroker(directory, port, properties=quick | (properties or {})).start()
+    from tests.peers.ottla import OttlaBroker
+
+    return OttlaBroker(directory, port, properties=properties).start()
+
+
+@pytest.fixture(scope="session")
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--target"))
+
+
+@pytest.fixture(scope="session")
+def broker(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One broker for the whole run; tests keep apart by using topics of their own."""
+    server = start_broker(target, tmp_path_factory.mktemp("broker"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name no other test of this run has."""
+    return f"topic-{next(_topic_numbers)}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows what the brokers that run now have printed."""
+    report = yield
+    if report.failed:
+        for server in ServerProcess.alive:
+            report.sections.append((f"{server.name} pid {server.pid}", server.log_tail()))
+    return report

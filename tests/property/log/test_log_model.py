@@ -1,0 +1,273 @@
+"""A log against a plain list: whatever is done to it, it holds what was appended, and after a crash a clean prefix."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.unit.log.support import START_MS, Rig, append, batch_of, read_all, whole_batches
+
+from ottla.log.config import LogConfig
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.records import Codec, read_header, read_records
+
+PRODUCERS = (7, 8)
+GARBAGE = b"\x00\x01\x02"
+
+
+@dataclass
+class Stored:
+    """A batch as the model remembers it."""
+
+    data: bytes
+    first_offset: int
+    timestamps: list[int]
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+
+    @property
+    def next_offset(self) -> int:
+        return self.first_offset + len(self.timestamps)
+
+
+@dataclass
+class Model:
+    batches: list[Stored] = field(default_factory=list)
+    flushed_offset: int = 0
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].next_offset if self.batches else 0
+
+    def content(self) -> bytes:
+        return b"".join(batch.data for batch in self.batches)
+
+    def last_of(self, producer_id: int) -> Stored | None:
+        return next((batch for batch in reversed(self.batches) if batch.producer_id == producer_id), None)
+
+
+class LogMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.model = Model()
+
+    @initialize(
+        segment_bytes=st.sampled_from([400, 900, 5000]),
+        interval=st.sampled_from([0, 100, 300]),
+        index_bytes=st.sampled_from([36, 120, 10_000]),
+    )
+    def open(self, segment_bytes: int, interval: int, index_bytes: int) -> None:
+        self.rig = Rig(
+            LogConfig(
+                segment_bytes=segment_bytes,
+                index_interval_bytes=interval,
+                segment_index_bytes=index_bytes,
+                segment_ms=5000,
+            )
+        )
+        self.log = self.loop.run_until_complete(self.rig.open())
+
+    def teardown(self) -> None:
+        self.loop.run_until_complete(self.rig.manager.shutdown())
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+    # Writing.
+
+    @rule(
+        sizes=st.lists(st.integers(0, 60), min_size=1, max_size=4),
+        delay=st.integers(-2000, 3000),
+        codec=st.sampled_from([Codec.NONE, Codec.LZ4]),
+        epoch_step=st.sampled_from([0, 0, 0, 1]),
+    )
+    def append_plain(self, sizes: list[int], delay: int, codec: Codec, epoch_step: int) -> None:
+        timestamps = [max(START_MS + delay + number * 7, 0) for number in range(len(sizes))]
+        batch = batch_of([b"v" * size for size in sizes], timestamps=timestamps, codec=codec)
+        self._append(batch, timestamps, epoch_step)
+
+    @rule(producer_id=st.sampled_from(PRODUCERS), count=st.integers(1, 3))
+    def append_idempotent(self, producer_id: int, count: int) -> None:
+        last = self.model.last_of(producer_id)
+        sequence = last.base_sequence + len(last.timestamps) if last else 0
+        timestamps = [START_MS] * count
+        batch = batch_of([b"i"] * count, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+        self._append(batch, timestamps, 0, producer_id, sequence)
+
+    def _append(
+        self, batch: memoryview, timestamps: list[int], epoch_step: int, producer_id: int = -1, sequence: int = -1
+    ) -> None:
+        epoch = max(self.log.latest_epoch, 0) + epoch_step
+        info = self.loop.run_until_complete(append(self.log, batch, leader_epoch=epoch))
+        assert not info.duplicate
+        assert info.first_offset == self.model.end_offset
+        assert info.last_offset == info.first_offset + len(timestamps) - 1
+        self.model.batches.append(
+            Stored(bytes(batch), info.first_offset, timestamps, producer_id, 0 if producer_id >= 0 else -1, sequence)
+        )
+        self._take_flushed()
+
+    @rule(producer_id=st.sampled_from(PRODUCERS))
+    def repeat_the_last_batch(self, producer_id: int) -> None:
+        last = self.model.last_of(producer_id)
+        if last is not None:
+            batch = memoryview(bytearray(bytes(8) + last.data[8:]))
+            info = self.loop.run_until_complete(append(self.log, batch))
+            assert info.duplicate
+            assert (info.first_offset, info.last_offset) == (last.first_offset, last.next_offset - 1)
+
+    @rule(producer_id=st.sampled_from(PRODUCERS))
+    def leave_a_gap(self, producer_id: int) -> None:
+        last = self.model.last_of(producer_id)
+        if last is not None:
+            sequence = last.base_sequence + len(last.timestamps) + 1
+            batch = batch_of([b"g"], producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+            with pytest.raises(KafkaError) as caught:
+                self.loop.run_until_complete(append(self.log, batch))
+            assert caught.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    # Keeping.
+
+    @rule()
+    def roll(self) -> None:
+        self.loop.run_until_complete(self.log.roll())
+        self._take_flushed()
+
+    @rule()
+    def flush(self) -> None:
+        self.loop.run_until_complete(self.log.flush())
+        assert self.log.flushed_offset == self.model.end_offset
+        self._take_flushed()
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.loop.run_until_complete(self.rig.manager.checkpoint_recovery_points())
+
+    def _take_flushed(self) -> None:
+        self.model.flushed_offset = max(self.model.flushed_offset, self.log.flushed_offset)
+
+    @rule()
+    def restart(self) -> None:
+        self.log = self.loop.run_until_complete(self.rig.restart())
+        assert self.log.recovery_point == self.model.end_offset
+
+    @rule(seed=st.integers(0, 2**32), suffix=st.sampled_from([".index", ".timeindex"]), damage=st.integers(0, 2))
+    def restart_with_a_damaged_index(self, seed: int, suffix: str, damage: int) -> None:
+        self.loop.run_until_complete(self.rig.manager.shutdown())
+        disk = self.rig.memory_disk
+        names = [name for name in disk.list_directory(self.rig.log_path) if name.endswith(suffix)]
+        path = f"{self.rig.log_path}/{random.Random(seed).choice(names)}"
+        if damage == 0:
+            disk.delete(path)
+        else:
+            file = disk.open(path)
+            file.truncate(0 if damage == 1 else file.size)
+            file.append([GARBAGE])
+        self.log = self.loop.run_until_complete(self.rig.open())
+        assert self.log.log_end_offset == self.model.end_offset
+
+    @rule(seed=st.integers(0, 2**32))
+    def crash(self, seed: int) -> None:
+        self._take_flushed()
+        self.log = self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
+        end = self.log.log_end_offset
+        assert self.model.flushed_offset <= end <= self.model.end_offset
+        while self.model.end_offset > end:
+            self.model.batches.pop()
+        assert self.model.end_offset == end
+
+    # Reading.
+
+    @rule(fraction=st.floats(0, 1), max_bytes=st.integers(0, 2000), limit=st.floats(0, 1), whole=st.booleans())
+    @precondition(lambda self: bool(self.model.batches))
+    def read(self, fraction: float, max_bytes: int, limit: float, whole: bool) -> None:
+        offset = round(fraction * self.model.end_offset)
+        bounds = [0, *(batch.next_offset for batch in self.model.batches)]
+        up_to = bounds[round(limit * (len(bounds) - 1))]
+        found = self.log.read(offset, max_bytes, up_to_offset=up_to, min_one_batch=whole)
+        expected = b"".join(
+            batch.data for batch in self.model.batches if batch.next_offset > offset and batch.next_offset <= up_to
+        )
+        if found is None:
+            assert not expected or (not whole and max_bytes == 0)
+            return
+        data = found.read()
+        assert len(data) == found.length
+        assert expected.startswith(data)
+        first_size = read_header(expected).size_bytes
+        assert len(data) <= max(max_bytes, first_size if whole else 0)
+        assert not whole or whole_batches(data)
+
+    @rule(delay=st.integers(-3000, 4000))
+    def search_by_time(self, delay: int) -> None:
+        target = START_MS + delay
+        found = self.loop.run_until_complete(self.log.offset_for_timestamp(target))
+        flat = [(b.first_offset + i, t) for b in self.model.batches for i, t in enumerate(b.timestamps)]
+        expected = next(((offset, stamp) for offset, stamp in flat if stamp >= target), None)
+        assert (found[:2] if found else None) == expected
+        latest = self.loop.run_until_complete(self.log.offset_of_max_timestamp())
+        newest = max((stamp for _, stamp in flat), default=None)
+        if newest is None:
+            assert latest is None
+        else:
+            assert latest is not None
+            assert latest[:2] == next(pair for pair in flat if pair[1] == newest)
+
+    @rule(distance=st.integers(1, 5), below=st.booleans())
+    def read_outside(self, distance: int, below: bool) -> None:
+        offset = -distance if below else self.log.log_end_offset + distance
+        with pytest.raises(KafkaError) as caught:
+            self.log.read(offset, 100, up_to_offset=self.log.log_end_offset)
+        assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+    # Always.
+
+    @invariant()
+    def holds_everything(self) -> None:
+        if hasattr(self, "log"):
+            assert self.log.log_end_offset == self.model.end_offset
+            assert read_all(self.log, 300) == self.model.content()
+
+    @invariant()
+    def epochs_are_those_of_the_batches(self) -> None:
+        if hasattr(self, "log"):
+            expected: list[tuple[int, int]] = []
+            for batch in self.model.batches:
+                epoch = read_header(batch.data).partition_leader_epoch
+                if not expected or expected[-1][0] != epoch:
+                    expected.append((epoch, batch.first_offset))
+            assert self.log.leader_epochs.entries() == expected
+
+    @invariant()
+    def indexes_point_at_batches(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        for segment in self.log.segments:
+            starts = {}
+            data = segment.file.read_at(0, segment.size_bytes)
+            position = 0
+            while position < len(data):
+                header = read_header(data, position)
+                starts[position] = header
+                position += header.size_bytes
+            offsets, times = segment.indexes()
+            assert list(offsets.positions) == sorted(set(offsets.positions))
+            for relative, place in zip(offsets.relative_offsets, offsets.positions, strict=True):
+                assert starts[place].last_offset == segment.base_offset + relative
+            assert list(times.timestamps) == sorted(set(times.timestamps))
+            for stamp, relative in zip(times.timestamps, times.relative_offsets, strict=True):
+                before = [h.max_timestamp for h in starts.values() if h.last_offset < segment.base_offset + relative]
+                own = [h for h in starts.values() if h.last_offset == segment.base_offset + relative]
+                assert [h.max_timestamp for h in own] == [stamp]
+                assert all(other < stamp for other in before)
+            assert len(read_records(data)) == sum(header.record_count for header in starts.values())
+
+
+LogMachine.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestLogModel = LogMachine.TestCase
