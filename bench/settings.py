@@ -16,14 +16,14 @@ class Settings:
     `warm_rounds` come before the counted ones and are thrown away: a JVM is slow until it has compiled what it runs,
     and that is not what the rows of a table should compare. `produce_limit_bytes` ends a produce measurement early,
     so that the faster broker does not run into the kernel's limit on dirty pages while the slower one never gets
-    there.
+    there; twice as much memory is made ready before (see `bench.memory`).
     """
 
     rounds: int = 3
     warm_rounds: int = 1
     warm_seconds: float = 0.4
     produce_seconds: float = 2.5
-    produce_limit_bytes: int = 1536 * MIB
+    produce_limit_bytes: int = GIB
     fetch_seconds: float = 2.0
     fetch_log_bytes: int = 512 * MIB
     client_records: int = 1_000_000

@@ -18,6 +18,7 @@ import time
 
 from bench.batches import Batch, filled, one_record
 from bench.job import Figures, Specification, job_main
+from bench.memory import touch
 from bench.wire import Connection, RefusedError, check, end_offset, produce_answer, produce_request
 
 _SILENCE_SECONDS = 20.0
@@ -174,6 +175,7 @@ def work(specification: Specification) -> Figures:
     batch = filled(specification["batch_bytes"]) if specification["batch_bytes"] else one_record()
     partitions = range(int(specification["connections"]))
     lanes = [Lane(port, topic, partition, batch, specification) for partition in partitions]
+    touch(int(specification.get("touch_bytes", 0)))
     cpu_at_start, at_start = time.process_time(), time.perf_counter()
     figures = drive(lanes, specification["warm_seconds"], specification["seconds"], int(specification["limit_bytes"]))
     figures["driver_cpu"] = (time.process_time() - cpu_at_start) / (time.perf_counter() - at_start)

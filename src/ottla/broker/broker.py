@@ -34,6 +34,7 @@ from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
+from ottla.runtime import Clock, Disk, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
 from ottla.runtime.real_disk import RealDisk
 
@@ -70,14 +71,21 @@ class Broker:
     replicas: ReplicaManager
     producer_ids: ProducerIds
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> None:
         self.config = config
         self.endpoints: tuple[Endpoint, ...] = ()
         self.dispatcher = Dispatcher(self, registered_handlers())
-        self._clock = SystemClock()
-        self._ids = SystemIds()
+        self._clock = clock or SystemClock()
+        self._ids = ids or SystemIds()
+        self._disk = disk or RealDisk()
         self._executor = ThreadExecutor()
-        self._disk = RealDisk()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
         self._applying = asyncio.Lock()
@@ -183,7 +191,7 @@ class Broker:
         defaults = LogConfig.from_properties({}, self.config.properties)
         await self._logs.load(lambda topic: defaults)
         self._stack.push_async_callback(self._logs.shutdown)
-        self.replicas = ReplicaManager(self.config.node_id, self._logs, self._clock, self._topic_config)
+        self.replicas = ReplicaManager(self.config.node_id, self._logs, self._clock, self._executor, self._topic_config)
 
     def _topic_config(self, overrides: Mapping[str, str]) -> LogConfig:
         return LogConfig.from_properties(overrides, self.config.properties)
@@ -235,12 +243,16 @@ class Broker:
         while True:
             await self._image_changed.wait()
             self._image_changed.clear()
-            await self.image_applied()
+            try:
+                await self.image_applied()
+            except (KafkaError, OSError):
+                logger.exception("the cluster's image could not be applied; the next one will be tried")
 
     # Stopping
 
     async def _stop_serving(self, server: Server) -> None:
-        """Answer what is owed, then hear no more."""
+        """Hear no more, answer what is owed, then close."""
+        server.stop_reading()
         self.replicas.release_waits()
         await server.shutdown()
         await self.dispatcher.finish()

@@ -70,7 +70,7 @@ _KEYS = (
     ),
     ConfigKey("socket.listen.backlog.size", _INT, 512, at_least(1), "Connections that may wait to be accepted."),
     ConfigKey(
-        "socket.send.buffer.bytes", _INT, -1, at_least(-1), "The socket's send buffer; -1 lets the system choose."
+        "socket.send.buffer.bytes", _INT, 524_288, at_least(-1), "The socket's send buffer; -1 lets the system choose."
     ),
     ConfigKey(
         "socket.receive.buffer.bytes", _INT, -1, at_least(-1), "The socket's receive buffer; -1 lets the system choose."

@@ -7,8 +7,8 @@
 What must stay true:
 - Answers leave in the order of their requests, however late an earlier one gets ready.
 - A frame's memory belongs to the connection only until `dispatch` returns: whoever keeps bytes copies them.
-- Nothing grows without bound. While `PARKED_LIMIT` answers are waiting, or the outbox is full, the socket is not
-  read, and the kernel's window tells the client to wait.
+- Nothing grows without bound. While `PARKED_LIMIT` answers are waiting, or the requests they answer have more
+  than `PARKED_LIMIT_BYTES`, or the outbox is full, the socket is not read: the kernel's window makes the client wait.
 - Only this connection pays for what its client does: any error here closes this socket and nothing else.
 """
 
@@ -29,7 +29,9 @@ logger = logging.getLogger(__name__)
 SHARED_BUFFER_BYTES = 256 * 1024
 OWN_BUFFER_ABOVE_BYTES = 96 * 1024
 PARKED_LIMIT = 64
+PARKED_LIMIT_BYTES = 8 * 1024 * 1024
 LENGTH_PREFIX_BYTES = 4
+NEVER = float("inf")
 
 Reply = Parts | asyncio.Future[Parts | None] | None
 
@@ -59,11 +61,12 @@ class Owner(Protocol):
 class _Parked:
     """A place in the queue of answers, kept for one that is not ready yet."""
 
-    __slots__ = ("future", "parts", "ready")
+    __slots__ = ("future", "parts", "ready", "request_bytes")
 
-    def __init__(self, parts: Parts | None, future: asyncio.Future[Parts | None] | None) -> None:
+    def __init__(self, parts: Parts | None, future: asyncio.Future[Parts | None] | None, request_bytes: int) -> None:
         self.parts = parts
         self.future = future
+        self.request_bytes = request_bytes
         self.ready = future is None
 
 
@@ -77,6 +80,7 @@ class Connection:
         "_large_view",
         "_outbox",
         "_parked",
+        "_parked_bytes",
         "_prefix",
         "_reading",
         "_socket",
@@ -84,6 +88,7 @@ class Connection:
         "client_software",
         "closed",
         "descriptor",
+        "large_since",
         "last_active",
         "listener",
         "owner",
@@ -100,6 +105,7 @@ class Connection:
         self.closed = False
         self.descriptor = sock.fileno()
         self.last_active = owner.loop.time()
+        self.large_since = NEVER
         self._socket = sock
         self._prefix = b""
         self._large: mmap | None = None
@@ -107,6 +113,7 @@ class Connection:
         self._large_size = 0
         self._filled = 0
         self._parked: deque[_Parked] = deque()
+        self._parked_bytes = 0
         self._outbox = Outbox(sock, owner.loop, owner.executor, went_on=self._sent_some, broken=self.close)
         self._reading = False
         self._blocked = False
@@ -215,6 +222,7 @@ class Connection:
         self._large = large
         self._large_view = memoryview(large)
         self._large_size = size
+        self.large_since = self.last_active
         self._filled = len(beginning)
         self._large_view[: self._filled] = beginning
 
@@ -229,6 +237,7 @@ class Connection:
         if self._large is not None and self._large_view is not None:
             self._large_view.release()
             self._large_view = None
+            self.large_since = NEVER
             large, self._large = self._large, None
             self.owner.buffers.give_back(large)
             self.owner.buffer_returned()
@@ -252,7 +261,7 @@ class Connection:
             return
         if isinstance(reply, list):
             if self._parked:
-                self._park(_Parked(reply, None))
+                self._park(_Parked(reply, None, len(frame)))
             else:
                 self._enqueue(reply)
             return
@@ -261,12 +270,13 @@ class Connection:
             if parts is not None:
                 self._enqueue(parts)
             return
-        self._park(_Parked(None, reply))
+        self._park(_Parked(None, reply, len(frame)))
         reply.add_done_callback(self._answer_ready)
 
     def _park(self, parked: _Parked) -> None:
         self._parked.append(parked)
-        if len(self._parked) >= PARKED_LIMIT:
+        self._parked_bytes += parked.request_bytes
+        if len(self._parked) >= PARKED_LIMIT or self._parked_bytes >= PARKED_LIMIT_BYTES:
             self._block()
 
     def _answer_ready(self, future: asyncio.Future[Parts | None]) -> None:
@@ -289,6 +299,7 @@ class Connection:
         parked = self._parked
         while parked and parked[0].ready:
             first = parked.popleft()
+            self._parked_bytes -= first.request_bytes
             parts = first.parts if first.future is None else first.future.result()
             if parts is not None:
                 self._enqueue(parts)
@@ -353,6 +364,7 @@ class Connection:
             if parked.future is not None:
                 parked.future.cancel()
         self._parked.clear()
+        self._parked_bytes = 0
 
     def _hang_up(self, error: BaseException) -> None:
         """Close because of what one request did; the answers to those before it still leave."""

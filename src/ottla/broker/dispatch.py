@@ -188,12 +188,12 @@ class Dispatcher:
         encoded: asyncio.Future[Parts | None] = answer.get_loop().create_future()
 
         def answered(source: asyncio.Future[Response | None]) -> None:
-            if encoded.cancelled():
-                return
             if source.cancelled():
                 encoded.cancel()
                 return
             error = source.exception()
+            if encoded.cancelled():
+                return
             if error is not None:
                 encoded.set_exception(error)
                 return

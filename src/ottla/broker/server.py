@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 ACCEPTS_PER_TURN = 64
 ACCEPT_PAUSE_SECONDS = 1.0
+SWEEP_SECONDS = 1.0
+SLOW_SECONDS = 10.0
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Dispatch = Callable[[Connection, memoryview], Reply]
@@ -59,6 +61,7 @@ class Server:
         self._sweeper: asyncio.Task[None] | None = None
         self._accept_timer: asyncio.TimerHandle | None = None
         self._nobody_left = asyncio.Event()
+        self._stopping = False
 
     # Listening
 
@@ -166,7 +169,7 @@ class Server:
             del self._per_address[connection.peer_host]
         if not self.connections:
             self._nobody_left.set()
-        if not self._accepting and self._accept_timer is None and self._sweeper is not None:
+        if not self._accepting and self._accept_timer is None and not self._stopping:
             self._start_accepting()
 
     def wait_for_buffer(self, resume: Callable[[], None]) -> None:
@@ -181,16 +184,31 @@ class Server:
     async def _close_idle(self) -> None:
         idle_seconds = self.limits.idle_ms / 1000
         while True:
-            await asyncio.sleep(min(max(idle_seconds / 4, 0.05), 10.0))
-            oldest = self.loop.time() - idle_seconds
+            await asyncio.sleep(min(max(idle_seconds / 4, 0.05), SWEEP_SECONDS))
+            now = self.loop.time()
             for connection in list(self.connections.values()):
-                if connection.last_active < oldest:
+                if now - connection.last_active > idle_seconds:
                     logger.info("closed the idle connection from %s:%d", connection.peer_host, connection.peer_port)
                     connection.close()
+                elif self._waiting_for_buffer and now - connection.large_since > SLOW_SECONDS:
+                    logger.warning(
+                        "closed the connection from %s:%d: its large request is slow, and others wait for memory",
+                        connection.peer_host,
+                        connection.peer_port,
+                    )
+                    connection.close()
+
+    def stop_reading(self) -> None:
+        """Take no more connections and no more requests; what was asked is still answered."""
+        self._stopping = True
+        self._stop_accepting()
+        for connection in list(self.connections.values()):
+            connection.close_when_sent()
 
     async def shutdown(self, grace_seconds: float = 5.0) -> None:
         """Stop accepting, let owed answers leave for `grace_seconds` at most, then close everything."""
-        self._stop_accepting()
+        self._nobody_left.clear()
+        self.stop_reading()
         if self._accept_timer is not None:
             self._accept_timer.cancel()
         if self._sweeper is not None:
@@ -201,9 +219,6 @@ class Server:
         for sock, _ in self._listening:
             sock.close()
         self._listening.clear()
-        self._nobody_left.clear()
-        for connection in list(self.connections.values()):
-            connection.close_when_sent()
         if self.connections:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._nobody_left.wait(), grace_seconds)

@@ -12,8 +12,8 @@ from ottla.protocol.uuids import uuid_from_text, uuid_to_text
 VERSION = 0
 
 
-class BadCheckpoint(ValueError):
-    """A checkpoint file does not read; says which, what was expected and what came."""
+class BadCheckpoint(OSError):
+    """A checkpoint file does not read; says which, what was expected and what came. A fault of the disk."""
 
 
 def _encode(lines: list[str]) -> bytes:

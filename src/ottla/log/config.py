@@ -71,13 +71,9 @@ class LogConfig:
         for name in overrides:
             if name not in TOPIC_CONFIGS:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
-        values: dict[str, ConfigValue] = {}
-        for key in TOPIC_CONFIGS.values():
-            value = _value_of(key, overrides, defaults or {})
-            if not key.internal:
-                values[key.field_name] = value
-            elif value is not None:
-                values["segment_bytes"] = value
+        found = {key.field_name: _value_of(key, overrides, defaults or {}) for key in TOPIC_CONFIGS.values()}
+        small_segment = found.pop("internal_segment_bytes")
+        values = found if small_segment is None else {**found, "segment_bytes": small_segment}
         _check_together(values)
         return cls(**values)  # type: ignore[arg-type]  # each value has the type that the table gives its key
 

@@ -17,7 +17,6 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
-CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 _META_VERSION = "1"
 _UNKNOWN_BROKER_EPOCH = -1

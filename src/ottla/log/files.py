@@ -12,13 +12,11 @@ SNAPSHOT_SUFFIX = ".snapshot"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 # Left over by an interrupted delete, compaction or atomic write: never data.
 STRAY_SUFFIXES = (".deleted", ".cleaned", ".tmp")
-DELETED_SUFFIX = ".deleted"
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
 DELETE_DIRECTORY_SUFFIX = "-delete"
-OTHER_DIRECTORY_SUFFIXES = ("-future", "-stray")
 
 MAX_DIRECTORY_NAME = 255
 

@@ -22,9 +22,9 @@ from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import CorruptSnapshot, decode_snapshot
 from ottla.log.producer_state import ProducerState
-from ottla.log.segment import Segment, create_segment
+from ottla.log.segment import BrokenSegment, Segment, create_segment
 from ottla.log.segment_check import read_checked_indexes
-from ottla.records import HEADER_BYTES, BatchHeader, read_header, read_records
+from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, read_records
 from ottla.runtime import Disk, File
 
 _END_TRANSACTION_MARKER = struct.Struct(">hi")  # version, coordinator epoch
@@ -40,7 +40,6 @@ class LoadedLog:
     recovery_point: int
     leader_epochs: LeaderEpochs
     producer_state: ProducerState
-    snapshot_offsets: list[int]
     topic_id: bytes | None
     truncated_bytes: int = 0
 
@@ -65,6 +64,13 @@ class LogLoader:
     _truncated_bytes: int = 0
 
     def load(self) -> LoadedLog:
+        """OSError when the files cannot be made into a log."""
+        try:
+            return self._load()
+        except CorruptRecord as error:
+            raise BrokenSegment(f"{self.path}: {error}") from error
+
+    def _load(self) -> LoadedLog:
         base_offsets = self._read_directory()
         topic_id = self._read_topic_id()
         self._epochs = self._read_epochs()
@@ -89,7 +95,6 @@ class LogLoader:
             recovery_point=end_offset if clean_end else min(self.recovery_point, end_offset),
             leader_epochs=self._epochs,
             producer_state=self._producers,
-            snapshot_offsets=self._snapshot_offsets,
             topic_id=topic_id,
             truncated_bytes=self._truncated_bytes,
         )
@@ -282,13 +287,18 @@ class LogLoader:
         state = self._producers
         if header.producer_id >= 0:
             if header.is_control:
-                records = read_records(segment.file.read_at(position, header.size_bytes))
-                if records and records[0].value is not None and len(records[0].value) >= _END_TRANSACTION_MARKER.size:
-                    _, coordinator_epoch = _END_TRANSACTION_MARKER.unpack_from(records[0].value)
-                    state.end_transaction(header, coordinator_epoch)
+                self._note_marker(segment.file.read_at(position, header.size_bytes), header)
             else:
                 state.update(header, header.base_offset, header.last_offset)
         state.end_offset = header.next_offset
+
+    def _note_marker(self, batch: bytes, header: BatchHeader) -> None:
+        """A control batch holds one record; one that compaction emptied has nothing to say."""
+        for record in read_records(batch):
+            if record.value is None or len(record.value) < _END_TRANSACTION_MARKER.size:
+                raise CorruptRecord(f"a transaction marker expected at offset {record.offset}, {record.value!r} came")
+            _, coordinator_epoch = _END_TRANSACTION_MARKER.unpack_from(record.value)
+            self._producers.end_transaction(header, coordinator_epoch)
 
     def _remove_stray_snapshots(self, end_offset: int) -> None:
         """Kept are the snapshots at the base of a segment and the newest of all; none from beyond the end."""

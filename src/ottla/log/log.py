@@ -26,7 +26,7 @@ from ottla.log.loader import LoadedLog
 from ottla.log.log_files import LogFiles
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
-from ottla.log.segment import Segment
+from ottla.log.segment import BrokenSegment, Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, find_first_at_or_after, find_max_timestamp, time_search
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -77,7 +77,6 @@ class Log:
         self.leader_epochs.log_end_offset = lambda: self.log_end_offset
         self.producer_state = loaded.producer_state
         self.last_flush_ms = clock.now_ms()
-        self._snapshot_offsets = loaded.snapshot_offsets
         self._files = LogFiles(disk, path, cache)
         self._clock = clock
         self._executor = executor
@@ -206,7 +205,12 @@ class Log:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log {self.topic_partition} cannot be used: {reason}")
 
     def _failed(self, error: OSError, what: str) -> KafkaError:
-        """What a disk error means: a full disk refuses this one request, anything else the whole directory."""
+        """What a disk error means: a full disk refuses this one request, anything else takes the directory out of use.
+
+        Damaged bytes are this log's own trouble: the disk answered.
+        """
+        if isinstance(error, BrokenSegment):
+            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{what} in {self.topic_partition} failed: {error}")
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             self.directory.fail(error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what} in {self.topic_partition} failed: {error}")
@@ -293,7 +297,6 @@ class Log:
             raise RuntimeError(f"{self.topic_partition} was appended to during a roll, though must_roll said True")
         self._segments.add(new)
         self._active = new
-        self._snapshot_offsets.append(base_offset)
         self._unflushed.append(old)
         old.release_indexes()
         self._draw_roll_time()

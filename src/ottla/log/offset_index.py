@@ -10,7 +10,7 @@ it is rebuilt from the records, which are scanned anyway.
 
 import sys
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 
 ENTRY_BYTES = 8
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -70,12 +70,6 @@ class OffsetIndex:
         """The largest indexed position that is at most `limit`; 0 when there is none."""
         slot = bisect_right(self.positions, limit)
         return self.positions[slot - 1] if slot else 0
-
-    def truncate(self, relative_offset: int, size_bytes: int) -> None:
-        """Drop the entries of batches that end at or after the offset or begin at or after the new end of the file."""
-        slot = min(bisect_left(self.relative_offsets, relative_offset), bisect_left(self.positions, size_bytes))
-        del self.relative_offsets[slot:]
-        del self.positions[slot:]
 
     def to_bytes(self) -> bytes:
         return rows_of([self.relative_offsets, self.positions])

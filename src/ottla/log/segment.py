@@ -10,6 +10,8 @@ The active segment's indexes are in memory. Those of closed segments are read on
 """
 
 import struct
+from bisect import bisect_left
+from operator import attrgetter
 from typing import NamedTuple
 
 from ottla.log.batch_scan import scan_batches
@@ -20,14 +22,17 @@ from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.offset_index import CorruptIndex, OffsetIndex
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.log.time_index import TimeIndex
+from ottla.records import HEADER_BYTES, CorruptRecord, read_header, scan_headers
 from ottla.runtime import Disk, File
 
-# base offset, length, (leader epoch, magic, crc, attributes), last offset delta: what finding a batch needs.
-_BATCH_SPAN = struct.Struct(">qi11xi")
-_BATCH_SIZE = struct.Struct(">qi")
+_BATCH_START = struct.Struct(">qi4xB")  # base offset, length, (leader epoch), magic
+_MAGIC = 2
 _SMALLEST_LENGTH = 49
 _BEFORE_LENGTH_ENDS = 12
-_SCAN_BYTES = 4096 + _BATCH_SPAN.size
+# Enough for the usual distance between two index entries.
+_SCAN_BYTES = 4096 + HEADER_BYTES
+_LAST_OFFSET = attrgetter("last_offset")
+_SIZE_BYTES = attrgetter("size_bytes")
 # Two generations of this many positions are remembered; the older one is dropped as a whole.
 _REMEMBERED = 1024
 
@@ -179,19 +184,20 @@ class Segment:
         end = file.size
         while position < end:
             chunk = file.read_at(position, _SCAN_BYTES)
-            last_start = len(chunk) - _BATCH_SPAN.size
-            at = 0
-            while at <= last_start:
-                base_offset, length, last_offset_delta = _BATCH_SPAN.unpack_from(chunk, at)
-                if length < _SMALLEST_LENGTH or base_offset < self.base_offset:
-                    raise BrokenSegment(f"no batch at {position + at} of {file.path}: {base_offset}, {length}")
-                if base_offset + last_offset_delta >= offset:
-                    self.remember(base_offset, position + at)
-                    return position + at
-                at += _BEFORE_LENGTH_ENDS + length
-            if at == 0:
-                raise BrokenSegment(f"a batch is cut off at {position} of {file.path}")
-            position += at
+            try:
+                headers = scan_headers(chunk, True)
+                if not headers:
+                    # Larger than the chunk; its header is enough.
+                    headers = [read_header(chunk)]
+            except CorruptRecord as error:
+                raise BrokenSegment(f"no batch at {position} of {file.path}: {error}") from None
+            if headers[0].base_offset < self.base_offset:
+                raise BrokenSegment(f"offset {headers[0].base_offset} at {position} of {file.path}")
+            number = bisect_left(headers, offset, key=_LAST_OFFSET)
+            position += sum(map(_SIZE_BYTES, headers[:number]))
+            if number < len(headers):
+                self.remember(headers[number].base_offset, position)
+                return position
         return end
 
     def remember(self, base_offset: int, position: int) -> None:
@@ -210,16 +216,20 @@ class Segment:
         """
         boundary = self.indexes().offsets.last_position_within(start + max_bytes)
         if boundary > start:
-            base_offset, _ = _BATCH_SIZE.unpack(self.file.read_at(boundary, _BATCH_SIZE.size))
-            self.remember(base_offset, boundary)
-            return boundary - start
+            base_offset, length, magic = _BATCH_START.unpack(self.file.read_at(boundary, _BATCH_START.size))
+            if magic == _MAGIC and length >= _SMALLEST_LENGTH and base_offset > self.base_offset:
+                self.remember(base_offset, boundary)
+                return boundary - start
         if not min_one_batch:
             return max_bytes
-        length: int
-        _, length = _BATCH_SIZE.unpack(self.file.read_at(start, _BATCH_SIZE.size))
-        return max(max_bytes, length + _BEFORE_LENGTH_ENDS)
+        size_bytes: int = _BATCH_START.unpack(self.file.read_at(start, _BATCH_START.size))[1] + _BEFORE_LENGTH_ENDS
+        return max(max_bytes, size_bytes)
 
     # Indexes on disk.
+
+    @property
+    def has_indexes_in_memory(self) -> bool:
+        return self._indexes is not None
 
     def use_indexes(self, indexes: Indexes) -> None:
         """Give the segment its indexes for good: they stay until `release_indexes`."""
@@ -270,10 +280,6 @@ class Segment:
         indexes.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
         write_file(self._disk, self.path_of(INDEX_SUFFIX), indexes.offsets.to_bytes())
         write_file(self._disk, self.path_of(TIME_INDEX_SUFFIX), indexes.times.to_bytes())
-
-    def forget_positions(self) -> None:
-        self._young_positions = {}
-        self._old_positions = {}
 
     def close(self) -> None:
         self._cache.forget(self)

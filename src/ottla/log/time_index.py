@@ -7,7 +7,7 @@ than the timestamp. Timestamps rise strictly, offsets rise.
 
 import sys
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 
 from ottla.log.offset_index import CorruptIndex, columns_of, rows_of
 
@@ -41,11 +41,6 @@ class TimeIndex:
         """A relative offset; all records before the batch that ends there are older than `timestamp`."""
         slot = bisect_right(self.timestamps, timestamp)
         return self.relative_offsets[slot - 1] if slot else 0
-
-    def truncate(self, relative_offset: int) -> None:
-        slot = bisect_left(self.relative_offsets, relative_offset)
-        del self.timestamps[slot:]
-        del self.relative_offsets[slot:]
 
     def to_bytes(self) -> bytes:
         halves = array("I", self.timestamps.tobytes())

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ottla.log.batch_scan import scan_batches
 from ottla.log.segment import Segment
-from ottla.records import find_timestamp, max_timestamp_record, read_records
+from ottla.records import BatchHeader, CorruptRecord, find_timestamp, max_timestamp_record, read_records
 from ottla.runtime import File
 
 
@@ -35,27 +35,32 @@ def find_first_at_or_after(search: TimeSearch, start_offset: int) -> FoundOffset
     for position, header in scan_batches(search.file, search.position, search.end, verify=False):
         if header.max_timestamp < search.timestamp or header.last_offset < start_offset:
             continue
-        batch = search.file.read_at(position, header.size_bytes)
-        found = find_timestamp(batch, search.timestamp)
-        if found is not None and found[0] < start_offset:
-            found = _first_from(batch, search.timestamp, start_offset)
+        found = _first_in(search.file.read_at(position, header.size_bytes), header, search.timestamp, start_offset)
         if found is not None:
             return FoundOffset(found[0], found[1], header.partition_leader_epoch)
     return None
 
 
-def _first_from(batch: bytes, timestamp: int, start_offset: int) -> tuple[int, int] | None:
-    """The same inside a batch whose beginning is below the log's start."""
-    for record in read_records(batch):
-        if record.offset >= start_offset and record.timestamp >= timestamp:
-            return record.offset, record.timestamp
-    return None
+def _first_in(batch: bytes, header: BatchHeader, timestamp: int, start_offset: int) -> tuple[int, int] | None:
+    """The same inside one batch. Records that do not read, which nobody checked, are answered for by their header."""
+    try:
+        found = find_timestamp(batch, timestamp)
+        if found is not None and found[0] < start_offset:
+            records = read_records(batch)
+            late = (record for record in records if record.offset >= start_offset and record.timestamp >= timestamp)
+            found = next(((record.offset, record.timestamp) for record in late), None)
+    except CorruptRecord:
+        return max(header.base_offset, start_offset), header.max_timestamp
+    return found
 
 
 def find_max_timestamp(search: TimeSearch) -> FoundOffset | None:
     """The first record with the timestamp searched for, which is the segment's largest."""
     for position, header in scan_batches(search.file, search.position, search.end, verify=False):
         if header.max_timestamp == search.timestamp:
-            offset, timestamp = max_timestamp_record(search.file.read_at(position, header.size_bytes))
-            return FoundOffset(offset, timestamp, header.partition_leader_epoch)
+            try:
+                offset, _ = max_timestamp_record(search.file.read_at(position, header.size_bytes))
+            except CorruptRecord:
+                offset = header.last_offset
+            return FoundOffset(offset, search.timestamp, header.partition_leader_epoch)
     return None

@@ -30,12 +30,22 @@ from ottla.records import (
     set_log_append_time,
 )
 
+_ATTRIBUTES_LOW_BYTE = 22
 _CODEC_BITS = 0x07
 _LAST_CODEC = 4
 _LOG_APPEND_TIME_BIT = 0x08
 _CONTROL_BIT = 0x20
 _SMALLEST_RECORD_BYTES = 7
 _NO_TIMESTAMP = -1
+
+
+def must_decompress(records: memoryview, config: LogConfig) -> bool:
+    """Whether validating will have to look into compressed records, which takes too long for the loop."""
+    if config.compression_type != "producer":
+        return True
+    if not config.compact and config.message_timestamp_before_max_ms == INT64_MAX:
+        return False
+    return len(records) >= HEADER_BYTES and bool(records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS)
 
 
 def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> tuple[memoryview, list[BatchHeader]]:
@@ -137,7 +147,7 @@ def _too_large(size_bytes: int, config: LogConfig) -> KafkaError:
 
 
 def _bad_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> KafkaError:
-    earliest = now_ms - config.message_timestamp_before_max_ms
+    earliest = max(now_ms - config.message_timestamp_before_max_ms, 0)
     latest = now_ms + config.message_timestamp_after_max_ms
     return KafkaError(
         ErrorCode.INVALID_TIMESTAMP, f"a timestamp from {earliest} to {latest} expected, {timestamp} came"

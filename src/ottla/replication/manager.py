@@ -12,18 +12,24 @@ from ottla.log.config import LogConfig
 from ottla.log.manager import LogManager
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.partition import Partition
-from ottla.runtime import Clock
+from ottla.runtime import Clock, Executor
 
 logger = logging.getLogger(__name__)
 
 
 class ReplicaManager:
     def __init__(
-        self, node_id: int, logs: LogManager, clock: Clock, topic_config: Callable[[Mapping[str, str]], LogConfig]
+        self,
+        node_id: int,
+        logs: LogManager,
+        clock: Clock,
+        executor: Executor,
+        topic_config: Callable[[Mapping[str, str]], LogConfig],
     ) -> None:
         self._node_id = node_id
         self._logs = logs
         self._clock = clock
+        self._executor = executor
         self._topic_config = topic_config
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
@@ -102,7 +108,7 @@ class ReplicaManager:
             log = await self._logs.create_log(topic.name, index, topic.topic_id, config)
         else:
             log.update_config(config)
-        partition = Partition(topic.name, index, log, self._node_id, self._clock)
+        partition = Partition(topic.name, index, log, self._node_id, self._clock, self._executor)
         if partition.flushes_before_visible:
             # What a broker that was killed had acknowledged must be visible again from the start.
             await log.flush()

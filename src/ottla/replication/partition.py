@@ -19,11 +19,11 @@ from collections import deque
 
 from ottla.cluster.image import PartitionImage
 from ottla.log.log import AppendInfo, Log
-from ottla.log.validation import validate_for_append
+from ottla.log.validation import must_decompress, validate_for_append
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader
 from ottla.replication.waiting import FetchWait, OffsetWaits
-from ottla.runtime import Clock, FileRange
+from ottla.runtime import Clock, Executor, FileRange
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ ACKS_ALL = -1
 
 
 class _QueuedAppend:
-    """An append that waits for a roll, with its own copy of the records.
+    """An append that waits for its turn, with its own copy of the records.
 
     `headers` are there once the records were validated: that may have changed them, and must not happen twice.
     """
@@ -45,7 +45,7 @@ class _QueuedAppend:
 
 
 class Partition:
-    def __init__(self, topic: str, index: int, log: Log, node_id: int, clock: Clock) -> None:
+    def __init__(self, topic: str, index: int, log: Log, node_id: int, clock: Clock, executor: Executor) -> None:
         self.topic = topic
         self.index = index
         self.log = log
@@ -56,6 +56,7 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self._node_id = node_id
         self._clock = clock
+        self._executor = executor
         self._follower_end_offsets: dict[int, int] = {}
         self._queued: deque[_QueuedAppend] = deque()
         self._roller: asyncio.Task[None] | None = None
@@ -110,18 +111,20 @@ class Partition:
     # Appending
 
     def append(self, records: memoryview, acks: int) -> AppendInfo | asyncio.Future[AppendInfo]:
-        """Append one producer's batch; a future where a segment must be rolled first.
+        """Append one producer's batch; a future where a segment must be rolled or the batch decompressed first.
 
         The memory of `records` is only used until this returns, and its header is changed in place.
         """
         self.check_leader()
-        if acks == ACKS_ALL and len(self.isr) < self.log.config.min_insync_replicas:
+        config = self.log.config
+        # Kafka asks for no more replicas than the partition has.
+        if acks == ACKS_ALL and len(self.isr) < min(config.min_insync_replicas, len(self.replicas)):
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self} has {len(self.isr)} in-sync replicas; min.insync.replicas asks for "
-                f"{self.log.config.min_insync_replicas}",
+                f"{config.min_insync_replicas}",
             )
-        if self._roller is not None:
+        if self._roller is not None or must_decompress(records, config):
             return self._queue(records, None)
         validated, headers = self._validate(records)
         if self._must_roll(validated, headers):
@@ -136,6 +139,14 @@ class Partition:
         if headers[0].is_transactional:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"no transaction was begun for this producer on {self}")
         return validated, headers
+
+    async def _validate_queued(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
+        """Decompressing takes milliseconds: it is done beside the loop, while later appends wait their turn."""
+        if must_decompress(records, self.log.config):
+            validated = await self._executor.run(self._validate, records)
+            self.check_leader()
+            return validated
+        return self._validate(records)
 
     def _must_roll(self, validated: memoryview, headers: list[BatchHeader]) -> bool:
         return self.log.must_roll(len(validated), headers[0].max_timestamp, headers[0].record_count)
@@ -169,7 +180,7 @@ class Partition:
         self.check_leader()
         validated, headers = memoryview(queued.records), queued.headers
         if headers is None:
-            validated, headers = self._validate(validated)
+            validated, headers = await self._validate_queued(validated)
         if self._must_roll(validated, headers):
             await self.log.roll()
             self.check_leader()

@@ -9,6 +9,7 @@ Which of the possible outcomes comes about is drawn from dice the caller hands i
 """
 
 import errno
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -140,6 +141,8 @@ class MemoryDisk:
         self._entries: dict[str, _Node | None] = {"": None}
         self._durable: dict[str, _Node | None] = {"": None}
         self._faults: list[_Fault] = []
+        # How often each operation was called.
+        self.calls: Counter[str] = Counter()
 
     # Faults.
 
@@ -147,7 +150,11 @@ class MemoryDisk:
         """Let the next `times` calls of an operation (`append`, `sync`, `open` ...) raise OSError(number)."""
         self._faults.append(_Fault(operation, number, path_part, times))
 
+    def clear_faults(self) -> None:
+        self._faults.clear()
+
     def check_fault(self, operation: str, path: str) -> None:
+        self.calls[operation] += 1
         for fault in self._faults:
             if fault.operation == operation and fault.path_part in path and fault.times > 0:
                 fault.times -= 1

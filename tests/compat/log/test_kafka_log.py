@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from tests.compat.log.oracle import KafkaLog
 from tests.unit.log.support import START_MS, TOPIC_ID, Rig, append, batch_of, read_all
 
@@ -201,8 +202,6 @@ def mutations() -> dict[str, bytes]:
     good = bytes(batch_of([b"a", b"b"], key=b"k"))
 
     def with_field(fmt: str, position: int, value: int) -> bytes:
-        from crc32c import crc32c
-
         changed = bytearray(good)
         struct.pack_into(fmt, changed, position, value)
         struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))

@@ -177,6 +177,23 @@ def test_who_leaves_while_waiting_for_memory_does_not_keep_others_waiting() -> N
     asyncio.run(scenario())
 
 
+def test_who_is_slow_with_a_large_request_gives_way_when_others_wait_for_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ottla.broker.server.SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("ottla.broker.server.SWEEP_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        async with serving(limits=ServerLimits(queued_request_bytes=1)) as running:
+            slow, other = await running.connect(), await running.connect()
+            await slow.send(frame(LARGE)[:-1])
+            await until(lambda: running.server.buffers.lent_bytes > 0)
+            assert await other.ask(LARGE) == LARGE
+            assert await slow.is_closed()
+
+    asyncio.run(scenario())
+
+
 # Closing
 
 

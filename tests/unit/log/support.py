@@ -1,11 +1,12 @@
 """A log on a disk in memory, for tests: opened, closed, crashed and opened again."""
 
+import asyncio
 from collections.abc import Callable
 
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.log import AppendInfo, Log
-from ottla.log.manager import LogManager
+from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.log.validation import validate_for_append
 from ottla.records import Codec, Record, build_batch
 from ottla.runtime import Disk, Executor
@@ -35,12 +36,18 @@ class Rig:
         self.executor = executor or InlineExecutor()
         self.config = config or LogConfig()
         self.path = path
+        self.index_cache_bytes = 1 << 20
 
     async def open(self) -> Log:
         self.directory = LogDirectory(self.disk, self.path)
         self.directory.open(NODE_ID, self.ids)
         self.manager = LogManager(
-            [self.directory], disk=self.disk, clock=self.clock, executor=self.executor, ids=self.ids
+            [self.directory],
+            disk=self.disk,
+            clock=self.clock,
+            executor=self.executor,
+            ids=self.ids,
+            settings=LogManagerSettings(index_cache_bytes=self.index_cache_bytes),
         )
         await self.manager.load(lambda topic: self.config)
         if self.directory.failure is not None:
@@ -96,6 +103,15 @@ async def append(log: Log, batch: memoryview, *, leader_epoch: int = 0, now_ms: 
     while log.must_roll(len(records), headers[0].max_timestamp, headers[0].record_count):
         await log.roll()
     return log.append(records, headers, leader_epoch)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let everything else on the loop go on until the condition holds."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the condition never came true")
 
 
 def read_all(log: Log, max_bytes: int = 1 << 20) -> bytes:

@@ -70,7 +70,7 @@ class Rig:
     async def partition(self, config: LogConfig | None = None, isr: tuple[int, ...] = (NODE_ID,)) -> Partition:
         """A partition that this broker leads."""
         log = await self.logs.create_log("topic", 0, TOPIC_ID, config or LogConfig())
-        partition = Partition("topic", 0, log, NODE_ID, self.clock)
+        partition = Partition("topic", 0, log, NODE_ID, self.clock, self.executor)
         partition.apply(image(isr=isr))
         return partition
 

@@ -235,3 +235,20 @@ def test_stopping_ends_what_waits() -> None:
         assert code_of(waiting.exception()) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(scenario())
+
+
+def test_nothing_overtakes_a_batch_that_is_compressed_again_beside_the_loop() -> None:
+    async def scenario() -> None:
+        rig = Rig()
+        partition = await rig.partition(LogConfig(compression_type="gzip"))
+        rig.executor.holds = True
+        waiting = [queued(partition, b"%02d" % number) for number in range(3)]
+        await turns()
+        assert rig.executor.holding, "the loop must not be the one that compresses"
+        assert partition.log.log_end_offset == 0
+        rig.executor.release()
+        infos = [await future for future in waiting]
+        assert [info.first_offset for info in infos] == [0, 1, 2]
+        assert visible(partition) == [b"00", b"01", b"02"]
+
+    asyncio.run(scenario())

@@ -33,7 +33,7 @@ def cluster(version: int, *topics: TopicImage) -> ClusterImage:
 
 
 def manager(rig: Rig) -> ReplicaManager:
-    return ReplicaManager(NODE_ID, rig.logs, rig.clock, LogConfig.from_properties)
+    return ReplicaManager(NODE_ID, rig.logs, rig.clock, rig.executor, LogConfig.from_properties)
 
 
 def code(replicas: ReplicaManager, name: str, index: int) -> ErrorCode:

@@ -26,6 +26,7 @@ import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.RecordValidationException;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
@@ -55,7 +56,9 @@ public final class LogOracle {
         while ((line = in.readLine()) != null) {
             try {
                 out.println("ok\t" + oracle.answer(line.split("\t", -1)));
-            } catch (Exception error) {
+            } catch (Exception caught) {
+                Exception error = caught instanceof RecordValidationException
+                    ? ((RecordValidationException) caught).invalidException() : caught;
                 String text = String.valueOf(error.getMessage()).replace('\n', ' ').replace('\t', ' ');
                 out.println("error\t" + Errors.forException(error).name() + "\t" + text);
             }

@@ -1,0 +1,161 @@
+"""One run: a broker, attackers, a bystander who must not notice, and the verdict.
+
+It fails when the broker dies, when it stops serving the bystander, when the bystander sees an error, when a handler
+fails in a way that nobody foresaw, or when the broker's memory grows.
+"""
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.compat.clients.bystander import Bystander
+from tests.fuzz.attack import Attacker, Counts
+from tests.fuzz.generator import RequestMaker
+from tests.peers.ottla import OttlaBroker
+from tests.unit.broker.api.questions import create_topic
+from tests.wire_client import WireClient
+
+from ottla.protocol.api_keys import ApiKey
+from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+ATTACKERS = 6
+CHECK_SECONDS = 2.0
+WARM_UP_SHARE = 0.2
+MEBIBYTE = 1 << 20
+GROWTH_LIMIT_BYTES = 64 * MEBIBYTE
+BYSTANDERS_TOPIC = "bystander.that-nobody-else-names"
+TOPICS = tuple(f"fuzz-{number}" for number in range(6))
+PROPERTIES = {
+    "auto.create.topics.enable": "false",
+    "log.segment.delete.delay.ms": "1000",
+    "log.segment.bytes": "1048576",
+}
+
+Progress = Callable[[float, Counts, int], None]
+
+
+class FuzzedBroker(OttlaBroker):
+    """Says nothing of the connections it closes, only what went wrong inside of it."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--log-level", "error"]
+
+
+@dataclass(slots=True)
+class Outcome:
+    seed: int
+    seconds: float
+    counts: Counts = field(default_factory=Counts)
+    memory_before_bytes: int = 0
+    memory_after_bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def growth_bytes(self) -> int:
+        return self.memory_after_bytes - self.memory_before_bytes
+
+
+def run_campaign(directory: Path, seed: int, seconds: float, progress: Progress | None = None) -> Outcome:
+    outcome = Outcome(seed, seconds)
+    with FuzzedBroker(directory, properties=PROPERTIES) as broker:
+        try:
+            asyncio.run(_attack(broker, outcome, progress or (lambda elapsed, counts, memory_bytes: None)))
+        except (AssertionError, OSError, TimeoutError) as error:
+            outcome.problems.append(f"{type(error).__name__}: {error}")
+        if not broker.running:
+            outcome.problems.append(broker.describe("died"))
+            return outcome
+        outcome.memory_after_bytes = broker.resident_bytes()
+        if outcome.growth_bytes > GROWTH_LIMIT_BYTES:
+            outcome.problems.append(f"memory grew by {outcome.growth_bytes / MEBIBYTE:.0f} MiB")
+        outcome.problems += _faults(broker.log_since_start())
+        if broker.stop() != 0:
+            outcome.problems.append(broker.describe("ended badly"))
+    return outcome
+
+
+async def _attack(broker: OttlaBroker, outcome: Outcome, progress: Progress) -> None:
+    assert broker.port is not None
+    topics: dict[str, bytes] = {}
+    served = await asyncio.to_thread(_prepare, broker.port, topics)
+    bystander = Bystander(broker.bootstrap, BYSTANDERS_TOPIC)
+    bystander.start()
+    over = asyncio.Event()
+    attackers = []
+    for number in range(ATTACKERS):
+        dice = random.Random(f"{outcome.seed}/{number}")
+        attacker = Attacker(broker.port, dice, RequestMaker(dice, served, topics), outcome.counts)
+        attackers.append(asyncio.create_task(attacker.run(over)))
+    try:
+        await _watch(broker, bystander, outcome, attackers, topics, progress)
+    finally:
+        over.set()
+        await asyncio.gather(*attackers, return_exceptions=True)
+        await asyncio.to_thread(bystander.check)
+        await asyncio.to_thread(bystander.finish)
+
+
+async def _watch(
+    broker: OttlaBroker,
+    bystander: Bystander,
+    outcome: Outcome,
+    attackers: list[asyncio.Task[None]],
+    topics: dict[str, bytes],
+    progress: Progress,
+) -> None:
+    assert broker.port is not None
+    began = time.monotonic()
+    while (elapsed := time.monotonic() - began) < outcome.seconds:
+        await asyncio.to_thread(bystander.check)
+        await asyncio.to_thread(_tend, broker.port, topics)
+        assert broker.running, "the broker died"
+        for attacker in attackers:
+            if attacker.done():
+                attacker.result()
+        memory_bytes = broker.resident_bytes()
+        if elapsed >= outcome.seconds * WARM_UP_SHARE and not outcome.memory_before_bytes:
+            outcome.memory_before_bytes = memory_bytes
+        progress(elapsed, outcome.counts, memory_bytes)
+        await asyncio.sleep(min(CHECK_SECONDS, outcome.seconds / 10))
+
+
+def _prepare(port: int, topics: dict[str, bytes]) -> list[ApiKey]:
+    """What the broker serves."""
+    with WireClient(port) as client:
+        offered = client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).api_keys
+        create_topic(client, BYSTANDERS_TOPIC)
+    _tend(port, topics)
+    return [ApiKey(api.api_key) for api in offered]
+
+
+def _tend(port: int, topics: dict[str, bytes]) -> None:
+    """Create again what was deleted, and note the ids that the topics have now."""
+    with WireClient(port) as client:
+        wanted = CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPICS],
+            timeout_ms=10_000,
+        )
+        client.ask(wanted, CreateTopicsResponse)
+        found = client.ask(MetadataRequest(topics=None), MetadataResponse).topics
+    topics.update({topic.name: topic.topic_id for topic in found if topic.name in TOPICS})
+
+
+def _faults(log: str) -> list[str]:
+    """Tracebacks in the log, each kind once."""
+    found = re.findall(r"Traceback \(most recent call last\):.*?\n(?=\S)(?! )[^\n]*", log, re.S)
+    kinds = {fault.rsplit("\n", 1)[-1]: fault for fault in found}
+    return [f"a handler failed:\n{fault}" for fault in kinds.values()]
+
+
+def new_seed() -> int:
+    return random.SystemRandom().randrange(1 << 32)
+
+
+def describe(outcome: Outcome) -> str:
+    return f"seed {outcome.seed}: " + "\n".join(outcome.problems or ["nothing was found"])

@@ -1,0 +1,126 @@
+"""The command as a user meets it: help with examples, one clear line for every mistake, exit codes."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.peers.ottla import OttlaBroker
+from tests.peers.process import ServerFailed
+
+from ottla import __version__
+
+ROOT = Path(__file__).resolve().parents[3]
+OK, CANNOT_START, WRONG_SETTINGS = 0, 1, 2
+
+
+def ottla(*arguments: str, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1", "COLUMNS": "140", "TERM": "dumb"}
+    return subprocess.run(
+        [sys.executable, "-m", "ottla", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=environment,
+        cwd=directory,
+        check=False,
+    )
+
+
+def test_help_lists_the_commands() -> None:
+    done = ottla("--help")
+    assert done.returncode == OK
+    assert "broker" in done.stdout
+    assert "Run a broker until Ctrl-C or SIGTERM." in done.stdout
+
+
+def test_version() -> None:
+    assert ottla("--version").stdout.strip() == f"ottla {__version__}"
+
+
+def test_help_of_the_broker_has_examples_and_every_option() -> None:
+    done = ottla("broker", "--help")
+    assert done.returncode == OK
+    assert "Examples" in done.stdout
+    for example in ("ottla broker --data /var/lib/ottla --port 9093", "ottla broker --config server.properties"):
+        assert example in done.stdout
+    for option in ("--config", "--set", "--data", "--port", "--log-level"):
+        assert option in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--set", "num.partitions=none"], "num.partitions is 'none': it must be a whole number"),
+        (["--set", "listeners=SSL://localhost:9092"], "PLAINTEXT is what this broker speaks"),
+        (["--set", "log.retention.hours=soon"], "log.retention.hours"),
+        (["--set", "num.partitions"], "--set num.partitions: it must look like key=value"),
+        (["--config", "missing.properties"], "missing.properties cannot be read"),
+        (["--log-level", "loud"], "--log-level loud: it must be debug, info, warning or error"),
+    ],
+)
+def test_wrong_settings_are_told_in_one_line(tmp_path: Path, arguments: list[str], expected: str) -> None:
+    done = ottla("broker", "--data", str(tmp_path / "data"), *arguments, directory=tmp_path)
+    assert done.returncode == WRONG_SETTINGS
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("ottla: ")
+    assert expected in line
+    assert done.stdout == ""
+    assert not (tmp_path / "data").exists()
+
+
+def test_options_that_do_not_exist(tmp_path: Path) -> None:
+    done = ottla("broker", "--prot", "9093", directory=tmp_path)
+    assert done.returncode == WRONG_SETTINGS
+    assert "--port" in done.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = ottla("broker", "--data", str(tmp_path), "--set", f"listeners=PLAINTEXT://127.0.0.1:{port}")
+    assert done.returncode == CANNOT_START
+    line = done.stderr.strip().splitlines()[-1]
+    assert re.fullmatch(rf"ottla: .*cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use; .*", line)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_broker_that_is_asked_to_end_ends_well(tmp_path: Path, number: signal.Signals) -> None:
+    with OttlaBroker(tmp_path) as broker:
+        assert re.search(r"^ottla broker 1 ready on PLAINTEXT://localhost:\d+$", broker.log_since_start(), re.M)
+        os.kill(broker.pid, number)
+        assert broker.stop() == OK
+    assert "Traceback" not in broker.log_since_start()
+
+
+def test_a_directory_in_use_names_the_process(tmp_path: Path) -> None:
+    with OttlaBroker(tmp_path) as broker:
+        done = ottla("broker", "--data", str(broker.data_directory), "--port", "0")
+        assert done.returncode == CANNOT_START
+        assert f"process {broker.pid}" in done.stderr.strip().splitlines()[-1]
+        assert "Traceback" not in done.stderr
+
+
+def test_settings_come_from_a_file_and_options_win(tmp_path: Path) -> None:
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"# a broker\nbroker.id = 7\nlog.dirs={tmp_path / 'data'}\nlisteners=nonsense\n")
+    broker = ConfiguredBroker(tmp_path)
+    with broker:
+        assert "ottla broker 7 ready on" in broker.log_since_start()
+        assert (tmp_path / "data" / "meta.properties").exists()
+    settings.write_text("node.id=many\n")
+    with pytest.raises(ServerFailed, match=r"node\.id is 'many'"):
+        broker.start()
+
+
+class ConfiguredBroker(OttlaBroker):
+    """A broker whose settings are in a file; only the port is given by an option."""
+
+    def command(self) -> list[str]:
+        settings = str(self.directory / "server.properties")
+        return [sys.executable, "-m", "ottla", "broker", "--config", settings, "--port", str(self.port or 0)]

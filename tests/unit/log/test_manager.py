@@ -1,0 +1,228 @@
+"""All logs of a broker: creating, finding, deleting, checkpointing, stopping."""
+
+import asyncio
+
+import pytest
+from tests.unit.log.support import NODE_ID, START_MS, TOPIC, TOPIC_ID, Rig, append, batch_of, read_all, until
+
+from ottla.log.config import LogConfig
+from ottla.log.directory import LogDirectory
+from ottla.log.files import TopicPartition
+from ottla.log.manager import LogManager, LogManagerSettings
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
+
+OTHER_ID = bytes(range(20, 36))
+
+
+class Brokers:
+    """A manager over two directories."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk()
+        self.clock = ManualClock(START_MS)
+        self.ids = SeededIds(3)
+
+    async def open(self, config: LogConfig | None = None) -> LogManager:
+        self.directories = [LogDirectory(self.disk, path) for path in ("/one", "/two")]
+        for directory in self.directories:
+            directory.open(NODE_ID, self.ids)
+        manager = LogManager(
+            self.directories, disk=self.disk, clock=self.clock, executor=InlineExecutor(), ids=self.ids
+        )
+        await manager.load(lambda topic: config or LogConfig())
+        return manager
+
+
+def test_logs_are_spread_over_the_directories_and_found_again() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        for partition in range(6):
+            await manager.create_log("t", partition, TOPIC_ID, LogConfig())
+        by_directory = [[log for log in manager.all_logs() if log.directory is d] for d in brokers.directories]
+        assert [len(logs) for logs in by_directory] == [3, 3]
+        await manager.shutdown()
+        manager = await brokers.open()
+        assert {log.topic_partition for log in manager.all_logs()} == {TopicPartition("t", n) for n in range(6)}
+        assert manager.get("t", 6) is None
+        assert manager.get("u", 0) is None
+
+    asyncio.run(run())
+
+
+def test_a_log_is_made_once() -> None:
+    async def run() -> None:
+        manager = await Brokers().open()
+        first, second = await asyncio.gather(*(manager.create_log("t", 0, TOPIC_ID, LogConfig()) for _ in range(2)))
+        assert first is second
+        assert manager.get("t", 0) is first
+        assert await manager.create_log("t", 0, TOPIC_ID, LogConfig()) is first
+
+    asyncio.run(run())
+
+
+def test_a_directory_of_an_older_topic_of_the_same_name_is_not_taken_over() -> None:
+    async def run() -> None:
+        manager = await Brokers().open()
+        await manager.create_log("t", 0, TOPIC_ID, LogConfig())
+        with pytest.raises(KafkaError) as caught:
+            await manager.create_log("t", 0, OTHER_ID, LogConfig())
+        assert caught.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+    asyncio.run(run())
+
+
+def test_a_directory_without_an_id_gets_one() -> None:
+    async def run() -> None:
+        rig = Rig()
+        await rig.open()
+        await rig.manager.shutdown()
+        rig.disk.delete(f"{rig.log_path}/partition.metadata")
+        log = await rig.open()
+        assert log.topic_id == TOPIC_ID
+        assert rig.disk.exists(f"{rig.log_path}/partition.metadata")
+
+    asyncio.run(run())
+
+
+def test_a_partition_in_two_directories_is_refused() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        for path in ("/one/t-0", "/two/t-0"):
+            brokers.disk.make_directory(path)
+        await brokers.open()
+        failures = [directory.failure for directory in brokers.directories]
+        assert failures[0] is None
+        assert "two log directories" in str(failures[1])
+
+    asyncio.run(run())
+
+
+def test_a_deleted_log_is_gone_at_once_and_its_files_later() -> None:
+    async def run() -> None:
+        rig = Rig(LogConfig(file_delete_delay_ms=0))
+        log = await rig.open()
+        await append(log, batch_of([b"a"]))
+        found = log.read(0, 100, up_to_offset=1)
+        assert found is not None
+        assert await rig.manager.delete_log(TOPIC, 0)
+        assert rig.manager.get(TOPIC, 0) is None
+        assert not await rig.manager.delete_log(TOPIC, 0)
+        names = [name for name in rig.disk.list_directory(rig.path) if name.startswith(TOPIC)]
+        assert len(names) == 1
+        assert names[0].startswith(f"{TOPIC}-0.")
+        assert names[0].endswith("-delete")
+        with pytest.raises(KafkaError):
+            await append(log, batch_of([b"b"]))
+        assert len(found.read()) == found.length
+        again = await rig.manager.create_log(TOPIC, 0, OTHER_ID, rig.config)
+        assert again.log_end_offset == 0
+        await until(lambda: len([name for name in rig.disk.list_directory(rig.path) if name.startswith(TOPIC)]) == 1)
+        assert (await append(again, batch_of([b"c"]))).first_offset == 0
+
+    asyncio.run(run())
+
+
+def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start() -> None:
+    async def run() -> None:
+        rig = Rig(LogConfig(file_delete_delay_ms=60_000))
+        await append(await rig.open(), batch_of([b"a"]))
+        await rig.manager.delete_log(TOPIC, 0)
+        await rig.manager.shutdown()
+        log = await rig.open()
+        assert log.log_end_offset == 0
+        assert [name for name in rig.disk.list_directory(rig.path) if name.startswith(TOPIC)] == [f"{TOPIC}-0"]
+
+    asyncio.run(run())
+
+
+def test_checkpoints_name_every_log() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await append(log, batch_of([b"a", b"b", b"c"]))
+        await log.flush()
+        log.high_watermark = 2
+        await rig.manager.checkpoint_recovery_points()
+        await rig.manager.checkpoint_high_watermarks()
+        await rig.manager.checkpoint_log_start_offsets()
+        assert rig.disk.read("/data/recovery-point-offset-checkpoint") == b"0\n1\nevents 0 3\n"
+        assert rig.disk.read("/data/replication-offset-checkpoint") == b"0\n1\nevents 0 2\n"
+        assert rig.disk.read("/data/log-start-offset-checkpoint") == b"0\n0\n"
+        log.log_start_offset = 1
+        await rig.manager.checkpoint_log_start_offsets()
+        assert rig.disk.read("/data/log-start-offset-checkpoint") == b"0\n1\nevents 0 1\n"
+
+    asyncio.run(run())
+
+
+def test_a_checkpoint_that_cannot_be_written_takes_its_directory_out_of_use() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        brokers.disk.fail("write_atomically", path_part="/two/")
+        await manager.checkpoint_recovery_points()
+        assert [directory.failure is None for directory in brokers.directories] == [True, False]
+        for partition in range(2):
+            log = await manager.create_log("t", partition, TOPIC_ID, LogConfig())
+            assert log.directory is brokers.directories[0]
+
+    asyncio.run(run())
+
+
+def test_without_a_usable_directory_nothing_is_created() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        for directory in brokers.directories:
+            directory.fail(OSError("gone"))
+        with pytest.raises(KafkaError) as caught:
+            await manager.create_log("t", 0, TOPIC_ID, LogConfig())
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    asyncio.run(run())
+
+
+def test_a_directory_that_does_not_read_does_not_stop_the_others() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        for partition in range(2):
+            await append(await manager.create_log("t", partition, TOPIC_ID, LogConfig()), batch_of([b"a"]))
+        await manager.shutdown()
+        brokers.disk.write_atomically("/one/recovery-point-offset-checkpoint", b"what?")
+        manager = await brokers.open()
+        assert [directory.failure is None for directory in brokers.directories] == [False, True]
+        assert [len(read_all(log)) > 0 for log in manager.all_logs()] == [True]
+
+    asyncio.run(run())
+
+
+def test_producers_expire() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await append(log, batch_of([b"a"], producer_id=5, producer_epoch=0, base_sequence=0))
+        rig.manager.expire_producers()
+        assert log.producer_state.producers
+        rig.clock.advance(86_400_000)
+        rig.manager.expire_producers()
+        assert not log.producer_state.producers
+
+    asyncio.run(run())
+
+
+def test_the_periodic_work_runs_until_it_is_cancelled() -> None:
+    async def run() -> None:
+        rig = Rig(LogConfig(flush_ms=0))
+        log = await rig.open()
+        await append(log, batch_of([b"a"]))
+        rig.manager.settings = LogManagerSettings(flush_check_interval_ms=0)
+        task = asyncio.ensure_future(rig.manager.run())
+        await until(lambda: log.flushed_offset == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
