@@ -16,7 +16,7 @@ class Settings:
     `warm_rounds` come before the counted ones and are thrown away: a JVM is slow until it has compiled what it runs,
     and that is not what the rows of a table should compare. `produce_limit_bytes` ends a produce measurement early,
     so that the faster broker does not run into the kernel's limit on dirty pages while the slower one never gets
-    there; twice as much memory is made ready before (see `bench.memory`).
+    there; four times as much memory is made ready before (see `bench.memory`).
     """
 
     rounds: int = 3

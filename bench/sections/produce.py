@@ -70,7 +70,7 @@ def measure(bench: Bench, shape: Shape, name: str, number: int, counted: bool) -
                 "warm_seconds": bench.settings.warm_seconds,
                 "seconds": bench.settings.produce_seconds,
                 "limit_bytes": bench.settings.produce_limit_bytes,
-                "touch_bytes": 2 * bench.settings.produce_limit_bytes if shape.batch_bytes else 0,
+                "touch_bytes": 4 * bench.settings.produce_limit_bytes if shape.batch_bytes else 0,
                 "verify": True,
             },
         )

@@ -18,6 +18,7 @@ from collections.abc import Coroutine
 from typing import NamedTuple
 
 from ottla.log.config import LogConfig
+from ottla.log.config_keys import INT64_MAX
 from ottla.log.directory import LogDirectory
 from ottla.log.files import TopicPartition
 from ottla.log.group_commit import GroupCommit
@@ -29,6 +30,7 @@ from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.segment import BrokenSegment, Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, find_first_at_or_after, find_max_timestamp, time_search
+from ottla.log.validation import needs_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
 from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource
@@ -96,6 +98,9 @@ class Log:
         """Take a changed topic config; what is on the disk already stays as it is."""
         self.config = config
         self._uses_append_time = config.message_timestamp_type == "LogAppendTime"
+        self.flushes_before_visible = config.ottla_flush_before_ack or config.flush_messages == 1
+        self.flushes_by_count = config.flush_messages != INT64_MAX
+        self.looks_into_records = needs_records(config)
         self._active.index_interval_bytes = config.index_interval_bytes
         self._active.max_index_bytes = config.segment_index_bytes
         self._draw_roll_time()

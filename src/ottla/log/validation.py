@@ -39,12 +39,19 @@ _SMALLEST_RECORD_BYTES = 7
 _NO_TIMESTAMP = -1
 
 
+def needs_records(config: LogConfig) -> bool:
+    """Whether batches of this topic are looked into, not only at."""
+    return (
+        config.compression_type != "producer" or config.compact or config.message_timestamp_before_max_ms != INT64_MAX
+    )
+
+
 def must_decompress(records: memoryview, config: LogConfig) -> bool:
-    """Whether validating will have to look into compressed records, which takes too long for the loop."""
+    """Whether validating this batch means work on compressed records, which takes too long for the loop."""
+    if not needs_records(config):
+        return False
     if config.compression_type != "producer":
         return True
-    if not config.compact and config.message_timestamp_before_max_ms == INT64_MAX:
-        return False
     return len(records) >= HEADER_BYTES and bool(records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS)
 
 

@@ -109,7 +109,7 @@ class ReplicaManager:
         else:
             log.update_config(config)
         partition = Partition(topic.name, index, log, self._node_id, self._clock, self._executor)
-        if partition.flushes_before_visible:
+        if partition.log.flushes_before_visible:
             # What a broker that was killed had acknowledged must be visible again from the start.
             await log.flush()
         return partition

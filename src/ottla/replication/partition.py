@@ -103,11 +103,6 @@ class Partition:
     def last_stable_offset(self) -> int:
         return self.log.high_watermark
 
-    @property
-    def flushes_before_visible(self) -> bool:
-        config = self.log.config
-        return config.ottla_flush_before_ack or config.flush_messages == 1
-
     # Appending
 
     def append(self, records: memoryview, acks: int) -> AppendInfo | asyncio.Future[AppendInfo]:
@@ -115,24 +110,30 @@ class Partition:
 
         The memory of `records` is only used until this returns, and its header is changed in place.
         """
-        self.check_leader()
-        config = self.log.config
-        # Kafka asks for no more replicas than the partition has.
-        if acks == ACKS_ALL and len(self.isr) < min(config.min_insync_replicas, len(self.replicas)):
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(self.isr)} in-sync replicas; min.insync.replicas asks for "
-                f"{config.min_insync_replicas}",
-            )
-        if self._roller is not None or must_decompress(records, config):
+        if not self.is_leader:
+            self.check_leader()
+        if acks == ACKS_ALL:
+            self._check_in_sync()
+        log = self.log
+        if self._roller is not None or (log.looks_into_records and must_decompress(records, log.config)):
             return self._queue(records, None)
         validated, headers = self._validate(records)
-        if self._must_roll(validated, headers):
+        size_bytes, header = len(validated), headers[0]
+        if log.must_roll(size_bytes, header.max_timestamp, header.record_count):
             return self._queue(validated, headers)
-        info = self.log.append(validated, headers, self.leader_epoch)
+        info = log.append(validated, headers, self.leader_epoch)
         if not info.duplicate:
-            self._appended(len(validated))
+            self._appended(size_bytes)
         return info
+
+    def _check_in_sync(self) -> None:
+        """Kafka asks for no more replicas than the partition has."""
+        wanted = min(self.log.config.min_insync_replicas, len(self.replicas))
+        if len(self.isr) < wanted:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(self.isr)} in-sync replicas; min.insync.replicas asks for {wanted}",
+            )
 
     def _validate(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
         validated, headers = validate_for_append(records, self.log.config, self._clock.now_ms())
@@ -147,9 +148,6 @@ class Partition:
             self.check_leader()
             return validated
         return self._validate(records)
-
-    def _must_roll(self, validated: memoryview, headers: list[BatchHeader]) -> bool:
-        return self.log.must_roll(len(validated), headers[0].max_timestamp, headers[0].record_count)
 
     def _queue(self, records: memoryview, headers: list[BatchHeader] | None) -> asyncio.Future[AppendInfo]:
         queued = _QueuedAppend(records, headers)
@@ -181,7 +179,7 @@ class Partition:
         validated, headers = memoryview(queued.records), queued.headers
         if headers is None:
             validated, headers = await self._validate_queued(validated)
-        if self._must_roll(validated, headers):
+        if self.log.must_roll(len(validated), headers[0].max_timestamp, headers[0].record_count):
             await self.log.roll()
             self.check_leader()
         info = self.log.append(validated, headers, self.leader_epoch)
@@ -191,25 +189,24 @@ class Partition:
 
     def _appended(self, size_bytes: int) -> None:
         self._invisible_bytes += size_bytes
-        if self.flushes_before_visible:
+        if self.log.flushes_before_visible:
             self._start_flush()
         else:
             self._advance_high_watermark()
 
     def acknowledgement(self, info: AppendInfo, acks: int) -> asyncio.Future[None] | None:
         """What a producer's answer waits for; None when it need not wait."""
-        end_offset = info.last_offset + 1
-        if self.flushes_before_visible:
-            if self.log.flushed_offset < end_offset:
+        log = self.log
+        if log.flushes_before_visible:
+            if log.flushed_offset <= info.last_offset:
                 self._start_flush()
-            if self.log.high_watermark < end_offset:
-                return self._produce_waits.add(end_offset)
+        elif log.flushes_by_count and log.flush_due():
+            return asyncio.ensure_future(log.flush(info.last_offset + 1))
+        elif acks != ACKS_ALL:
             return None
-        if self.log.flush_due():
-            return asyncio.ensure_future(self.log.flush(end_offset))
-        if acks == ACKS_ALL and self.log.high_watermark < end_offset:
-            return self._produce_waits.add(end_offset)
-        return None
+        if log.high_watermark > info.last_offset:
+            return None
+        return self._produce_waits.add(info.last_offset + 1)
 
     def _start_flush(self) -> None:
         if self._flusher is None:
@@ -229,18 +226,22 @@ class Partition:
 
     def _advance_high_watermark(self) -> None:
         log = self.log
-        end_offset = log.flushed_offset if self.flushes_before_visible else log.log_end_offset
-        for replica in self.isr:
-            if replica != self._node_id:
-                end_offset = min(end_offset, self._follower_end_offsets.get(replica, 0))
+        end_offset = log.flushed_offset if log.flushes_before_visible else log.log_end_offset
+        if len(self.isr) > 1:
+            end_offset = min(end_offset, self._slowest_follower())
         if end_offset <= log.high_watermark:
             return
         log.high_watermark = end_offset
-        self._produce_waits.reached(end_offset)
+        if self._produce_waits:
+            self._produce_waits.reached(end_offset)
         size_bytes, self._invisible_bytes = self._invisible_bytes, 0
         if self._fetch_waits:
             for wait in list(self._fetch_waits):
                 wait.bytes_added(size_bytes)
+
+    def _slowest_follower(self) -> int:
+        followers = (replica for replica in self.isr if replica != self._node_id)
+        return min(self._follower_end_offsets.get(replica, 0) for replica in followers)
 
     # Reading
 

@@ -55,6 +55,9 @@ class OffsetWaits:
         self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
     def add(self, offset: int) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrivals += 1

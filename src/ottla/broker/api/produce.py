@@ -26,6 +26,7 @@ from ottla.broker.dispatch import RequestContext, serves
 from ottla.log.log import AppendInfo
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -46,6 +47,10 @@ ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 LEADER_HINT_SINCE_VERSION = 10
 
+# Answers share these instead of having their own; they are replaced, never changed.
+NO_LEADER = LeaderIdAndEpoch()
+NO_RECORD_ERRORS: list[BatchIndexAndErrorMessage] = []
+
 Waiting = tuple[
     PartitionProduceResponse, Partition, AppendInfo | None, asyncio.Future[AppendInfo] | asyncio.Future[None]
 ]
@@ -62,7 +67,9 @@ def handle(
         name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
         answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         for data in topic.partition_data:
-            answer = PartitionProduceResponse(index=data.index, base_offset=-1)
+            answer = PartitionProduceResponse(
+                index=data.index, base_offset=-1, record_errors=NO_RECORD_ERRORS, current_leader=NO_LEADER
+            )
             answered.partition_responses.append(answer)
             try:
                 if name is None:
