@@ -15,6 +15,7 @@ What must stay true:
 import asyncio
 import logging
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable
 from mmap import mmap
@@ -30,7 +31,8 @@ SHARED_BUFFER_BYTES = 256 * 1024
 OWN_BUFFER_ABOVE_BYTES = 96 * 1024
 PARKED_LIMIT = 64
 PARKED_LIMIT_BYTES = 8 * 1024 * 1024
-LENGTH_PREFIX_BYTES = 4
+LENGTH_PREFIX = struct.Struct(">i")
+LENGTH_PREFIX_BYTES = LENGTH_PREFIX.size
 NEVER = float("inf")
 
 Reply = Parts | asyncio.Future[Parts | None] | None
@@ -191,7 +193,7 @@ class Connection:
         position = 0
         limit = self.owner.request_limit_bytes
         while end - position >= LENGTH_PREFIX_BYTES and not self._blocked:
-            size = int.from_bytes(buffer[position : position + LENGTH_PREFIX_BYTES], "big", signed=True)
+            (size,) = LENGTH_PREFIX.unpack_from(buffer, position)
             if not 0 <= size <= limit:
                 raise CloseConnection(
                     f"a request of {size} bytes was announced; socket.request.max.bytes allows {limit}"
@@ -318,11 +320,9 @@ class Connection:
                 self._resume()
 
     def _enqueue(self, parts: Parts) -> None:
-        outbox = self._outbox
-        outbox.enqueue(parts)
-        if outbox.is_full:
-            outbox.flush()
-            if outbox.is_full:
+        if self._outbox.enqueue(parts):
+            self._outbox.flush()
+            if self._outbox.is_full:
                 self._block()
 
     def _sent_some(self) -> None:

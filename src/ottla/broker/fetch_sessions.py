@@ -14,7 +14,6 @@ is closed.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -81,15 +80,18 @@ class FetchContext:
     def session_id(self) -> int:
         return 0 if self.session is None else self.session.session_id
 
-    def select(self, answers: Iterable[tuple[FetchTarget, PartitionData]]) -> list[tuple[FetchTarget, PartitionData]]:
+    def select(self, answers: list[tuple[FetchTarget, PartitionData]]) -> list[tuple[FetchTarget, PartitionData]]:
         """The answers to send: all of them, or in an incremental fetch those that say something new."""
+        session = self.session
+        if session is None:
+            return answers
         selected = []
         for target, answer in answers:
-            news = self.session is not None and target.learns_from(answer)
+            news = target.learns_from(answer)
             if news or not self.incremental:
                 selected.append((target, answer))
-            if self.session is not None and answer.records and target.key in self.session.targets:
-                self.session.targets.move_to_end(target.key)
+            if answer.records and target.key in session.targets:
+                session.targets.move_to_end(target.key)
         return selected
 
 
@@ -166,7 +168,8 @@ class FetchSessions:
 def _targets(request: FetchRequest) -> OrderedDict[PartitionKey, FetchTarget]:
     targets: OrderedDict[PartitionKey, FetchTarget] = OrderedDict()
     for topic in request.topics:
+        topic_id = topic.topic_id
+        name: str | bytes = topic_id if topic_id != ZERO_UUID else topic.topic
         for partition in topic.partitions:
-            target = FetchTarget(topic.topic, topic.topic_id, partition)
-            targets[target.key] = target
+            targets[name, partition.partition] = FetchTarget(topic.topic, topic_id, partition)
     return targets

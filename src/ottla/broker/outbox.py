@@ -80,11 +80,14 @@ class Outbox:
         """Well below full, so that a reader that was stopped does not stop again at once."""
         return self._unsent_bytes < LIMIT_BYTES // 2 and len(self._parts) < LIMIT_PARTS // 2
 
-    def enqueue(self, parts: Parts) -> None:
+    def enqueue(self, parts: Parts) -> bool:
+        """Queue what one answer consists of; True when that was enough for now (see `is_full`)."""
+        queue = self._parts
         for part in parts:
-            self._parts.append(part)
-            if not isinstance(part, FileRange):
+            queue.append(part)
+            if type(part) is bytes or not isinstance(part, FileRange):
                 self._unsent_bytes += len(part)
+        return self._unsent_bytes >= LIMIT_BYTES or len(queue) >= LIMIT_PARTS
 
     def flush(self) -> None:
         """Send what can be sent now; the rest follows by itself."""

@@ -92,12 +92,24 @@ def decode_client_id(frame: Buffer, size: int, has_tags: bool) -> tuple[str | No
 
 def encode_response(request: type[Request], api_version: int, correlation_id: int, response: Response) -> list[Part]:
     """A whole response, length prefix included: bytes and, between them, record data that was left as it was given."""
-    parts = response.encode_parts(api_version, b"\0" if _has_flexible_response_header(request, api_version) else b"")
+    head = response_head(request, api_version)
+    return encode_response_behind(head, api_version, correlation_id, response)
+
+
+def response_head(request: type[Request], api_version: int) -> bytes:
+    """What stands between the correlation id and the message: the tags of the header, where it has them."""
+    return b"\0" if _has_flexible_response_header(request, api_version) else b""
+
+
+def encode_response_behind(head: bytes, api_version: int, correlation_id: int, response: Response) -> list[Part]:
+    """The same for those who know the `response_head` already."""
+    parts = response.encode_parts(api_version, head)
     if len(parts) == 1:
-        body: bytes = parts[0]
+        body = parts[0]
         return [_LENGTH_AND_CORRELATION_ID.pack(4 + len(body), correlation_id) + body]
     parts = merge_small(parts)
-    parts[0] = _LENGTH_AND_CORRELATION_ID.pack(4 + sum(map(len, parts)), correlation_id) + parts[0]
+    size = 4 + sum(map(len, parts))
+    parts[0] = _LENGTH_AND_CORRELATION_ID.pack(size, correlation_id) + parts[0]
     return parts
 
 

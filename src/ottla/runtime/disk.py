@@ -119,12 +119,12 @@ class Disk(Protocol):
         ...
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class FileRange:
     """A piece of a file that was read without reading it: the server sends it with `sendfile`.
 
     The bytes below a log's end never change, so a range stays valid while its file is open, also after the
-    segment was unlinked.
+    segment was unlinked. Nobody changes a range; it is not frozen only because that makes it slow to create.
     """
 
     file: File

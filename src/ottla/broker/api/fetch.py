@@ -33,6 +33,7 @@ from ottla.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
+    SnapshotId,
 )
 from ottla.replication.partition import Partition
 from ottla.replication.waiting import FetchWait
@@ -47,6 +48,11 @@ LEADER_HINT_SINCE_VERSION = 16
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
 NO_RECORDS = b""
+
+# Answers share these instead of having their own; they are replaced, never changed.
+NO_DIVERGING_EPOCH = EpochEndOffset()
+NO_LEADER = LeaderIdAndEpoch()
+NO_SNAPSHOT = SnapshotId()
 
 Answers = list[tuple[FetchTarget, PartitionData]]
 
@@ -131,20 +137,23 @@ class _Read:
     def all_partitions(self) -> Answers:
         """Read every partition of the fetch, within the limits on bytes."""
         self._size_bytes = 0
-        left_bytes = max(0, min(self._request.max_bytes, self._broker.config.fetch_max_bytes))
+        limit_bytes = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
         answers: Answers = []
         for target in self._fetch.targets:
-            answer = self._one_partition(target, left_bytes)
-            if answer.records:
-                size_bytes = len(answer.records)
-                self._size_bytes += size_bytes
-                left_bytes = max(0, left_bytes - size_bytes)
-            answers.append((target, answer))
+            answers.append((target, self._one_partition(target, max(0, limit_bytes - self._size_bytes))))
         return answers
 
     def _one_partition(self, target: FetchTarget, left_bytes: int) -> PartitionData:
         wanted = target.request
-        answer = PartitionData(partition_index=wanted.partition, high_watermark=-1, records=NO_RECORDS)
+        answer = PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=-1,
+            diverging_epoch=NO_DIVERGING_EPOCH,
+            current_leader=NO_LEADER,
+            snapshot_id=NO_SNAPSHOT,
+            aborted_transactions=[] if self._request.isolation_level == READ_COMMITTED else None,
+            records=NO_RECORDS,
+        )
         try:
             partition = self._broker.replicas.partition(self._name(target), wanted.partition)
             partition.check_leader(wanted.current_leader_epoch)
@@ -152,23 +161,20 @@ class _Read:
                 raise KafkaError(
                     ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self._replica_id} is no replica of {partition}"
                 )
-            diverging = self._diverging(partition, wanted.last_fetched_epoch, wanted.fetch_offset)
-            if diverging is not None:
-                answer.diverging_epoch = diverging
-                self._urgent = True
+            offset = wanted.fetch_offset
+            if wanted.last_fetched_epoch >= 0:
+                answer.diverging_epoch = self._diverging(partition, wanted.last_fetched_epoch, offset)
+            if answer.diverging_epoch is NO_DIVERGING_EPOCH:
+                max_bytes = min(wanted.partition_max_bytes, left_bytes)
+                found = partition.read(offset, max_bytes, min_one_batch=not self._size_bytes)
+                if found is not None:
+                    answer.records = found
+                    self._size_bytes += found.length
             else:
-                answer.records = (
-                    partition.read(
-                        wanted.fetch_offset,
-                        min(wanted.partition_max_bytes, left_bytes),
-                        min_one_batch=not self._size_bytes,
-                    )
-                    or NO_RECORDS
-                )
+                self._urgent = True
             answer.high_watermark = partition.high_watermark
             answer.last_stable_offset = partition.last_stable_offset
             answer.log_start_offset = partition.log.log_start_offset
-            answer.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
         except KafkaError as error:
             self._fail(answer, error.code)
         except OSError as error:
@@ -179,18 +185,15 @@ class _Read:
     def _fail(self, answer: PartitionData, code: ErrorCode) -> None:
         self._urgent = True
         answer.error_code = code
-        answer.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
 
     @staticmethod
-    def _diverging(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset | None:
+    def _diverging(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset:
         """Where the reader's log left ours, if the epoch it read last ended earlier here than it thinks."""
-        if last_fetched_epoch < 0:
-            return None
         epoch, end_offset = partition.log.leader_epochs.end_offset_for(last_fetched_epoch)
         if end_offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} never was in epoch {last_fetched_epoch}")
         if epoch == last_fetched_epoch and end_offset >= fetch_offset:
-            return None
+            return NO_DIVERGING_EPOCH
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
 
     def response(self, answers: Answers) -> FetchResponse:
