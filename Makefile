@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 DATA ?= ottla-data
 PORT ?= 9092
 SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.pyx src/ottla/records/*.pxi src/ottla/records/*.h)
+COMPILED := $(shell sed -n 's/^    "\(ottla\.[a-z_.]*\)",$$/\1/p' setup.py | sed 's|\.|/|g; s|^|src/|; s|$$|.py|')
 
 .PHONY: help setup run test check compat bench fuzz soak clean
 
@@ -17,7 +18,7 @@ $(VENV)/bin/python:
 		{ echo "Ottla needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "Python has no venv module: install it (Debian: apt-get install python3-venv)"; exit 1; }
 
-$(VENV)/.installed: $(SOURCES) | $(VENV)/bin/python
+$(VENV)/.installed: $(SOURCES) $(COMPILED) | $(VENV)/bin/python
 	@echo "Installing Ottla into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
@@ -58,4 +59,4 @@ soak: setup ## The long form of the crash tests
 
 clean: ## Remove what was built and installed
 	@rm -rf $(VENV) .cache build
-	@find src -name '*.so' -delete -o -name '_native.c' -delete
+	@find src -name '*.so' -delete

@@ -11,10 +11,19 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from tests.peers.paths import REPOSITORY
 from tests.peers.process import ServerProcess
 
 _TARGETS = ("ottla", "kafka")
 _topic_numbers = itertools.count(1)
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to test compiled modules that are older than their source."""
+    for compiled in (REPOSITORY / "src").rglob("*.so"):
+        source = compiled.with_name(compiled.name.partition(".")[0] + ".py")
+        if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
+            raise pytest.UsageError(f"{source.relative_to(REPOSITORY)} is newer than its compiled form: run make setup")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
