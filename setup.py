@@ -66,9 +66,7 @@ def extensions() -> list[Extension]:
         include_dirs=[RECORDS],
         extra_compile_args=FLAGS,
     )
-    hot = [
-        Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=HOT_FLAGS) for name in HOT_MODULES
-    ]
+    hot = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=HOT_FLAGS) for name in HOT_MODULES]
     try:
         from Cython.Build import cythonize
     except ImportError:
