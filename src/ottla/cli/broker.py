@@ -25,13 +25,17 @@ GC_THRESHOLDS = (50_000, 20, 100)
 EPILOG = """
 [bold]Examples[/bold]
 
-  ottla broker                                         a broker on localhost:9092, data in ./ottla-data
+A broker on localhost:9092 with its data in ./ottla-data:
 
-  ottla broker --data /var/lib/ottla --port 9093       another place, another port
+    ottla broker
 
-  ottla broker --config server.properties              settings under Kafka's names
+Another place and another port:
 
-  ottla broker --set num.partitions=4 --set log.retention.hours=24
+    ottla broker --data /var/lib/ottla --port 9093
+
+Settings under Kafka's names, from a file and one by one:
+
+    ottla broker --config server.properties --set num.partitions=4
 """
 
 

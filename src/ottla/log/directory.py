@@ -17,6 +17,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 _META_VERSION = "1"
 _UNKNOWN_BROKER_EPOCH = -1
@@ -63,6 +64,8 @@ class LogDirectory:
         try:
             self._identify(node_id, ids, cluster_id)
             self._take_clean_shutdown_marker()
+            if not self._disk.exists(join(self.path, CLEANER_CHECKPOINT)):
+                self.write_checkpoint(CLEANER_CHECKPOINT, {})
         except BaseException:
             self.close()
             raise

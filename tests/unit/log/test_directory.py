@@ -4,7 +4,7 @@ import pytest
 
 from ottla.log.directory import LogDirectory, UnusableDirectory
 from ottla.protocol.uuids import uuid_to_text
-from ottla.testing import MemoryDisk, SeededIds
+from ottla.testing import ManualClock, MemoryDisk, SeededIds
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -99,3 +99,9 @@ def test_the_first_failure_is_kept() -> None:
     directory.fail(first)
     directory.fail(OSError("second"))
     assert directory.failure is first
+
+
+def test_the_checkpoint_of_the_cleaner_is_there_for_kafka() -> None:
+    disk = MemoryDisk(ManualClock().now_ms)
+    LogDirectory(disk, "/data").open(1, SeededIds(1))
+    assert disk.read("/data/cleaner-offset-checkpoint") == b"0\n0\n"
