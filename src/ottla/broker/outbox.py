@@ -22,6 +22,9 @@ Parts = list[Part]
 LIMIT_BYTES = 1024 * 1024
 LIMIT_PARTS = 256
 PIECE_BYTES = 1024 * 1024
+SMALL_RANGE_BYTES = 64 * 1024
+JOIN_BELOW_BYTES = 4096
+SENDMSG_CHUNKS = 512
 
 
 class Outbox:
@@ -96,12 +99,13 @@ class Outbox:
         parts = self._parts
         try:
             while parts:
-                if not isinstance(parts[0], FileRange):
-                    self._send_bytes()
-                elif self._send_range(parts[0]):
-                    parts.popleft()
-                else:
+                if self._send_bytes():
+                    continue
+                part = parts[0]
+                assert isinstance(part, FileRange), "bytes are never left behind"
+                if not self._send_range(part):
                     return
+                parts.popleft()
         except (BlockingIOError, InterruptedError):
             self._writing = True
             self._loop.add_writer(self._descriptor, self._on_writable)
@@ -122,24 +126,44 @@ class Outbox:
         if not self._writing and not self._warming:
             self._went_on()
 
-    def _send_bytes(self) -> None:
-        """Send the bytes up to the next file range in one call."""
+    def _send_bytes(self) -> bool:
+        """Send the bytes, and the small ranges between them, up to the next large or cold range in one call.
+
+        False when that comes first. A small answer leaves whole, so that its reader is woken once.
+        """
         parts = self._parts
-        chunks: list[bytes | memoryview] = []
+        chunks: list[bytes | bytearray | memoryview] = []
         while parts:
             part = parts[0]
             if isinstance(part, FileRange):
-                break
-            chunks.append(part)
+                data = part.file.read_resident(part.position, part.length) if self._is_small(part) else None
+                if data is None:
+                    break
+                self._resident_until = 0
+                self._unsent_bytes += part.length
+                chunks.append(data)
+            else:
+                chunks.append(part)
             parts.popleft()
-        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if not chunks:
+            return False
+        more = socket.MSG_MORE if parts else 0
+        total = sum(map(len, chunks))
         sent = 0
         try:
-            sent = self._socket.send(data, socket.MSG_MORE if parts else 0)
+            if len(chunks) == 1 or total < JOIN_BELOW_BYTES:
+                chunks = [b"".join(chunks)]
+                sent = self._socket.send(chunks[0], more)
+            else:
+                sent = self._socket.sendmsg(chunks[:SENDMSG_CHUNKS], (), more)
         finally:
             self._unsent_bytes -= sent
-            if sent < len(data):
-                parts.appendleft(memoryview(data)[sent:])
+            if sent < total:
+                parts.appendleft(memoryview(b"".join(chunks))[sent:])
+        return True
+
+    def _is_small(self, part: FileRange) -> bool:
+        return part.length <= SMALL_RANGE_BYTES and not self._range_sent
 
     def _send_range(self, part: FileRange) -> bool:
         """Send a piece of a file from the page cache; False when the disk must be asked first."""

@@ -106,7 +106,6 @@ def _set_up_logging(level: str) -> None:
 def _run(config: BrokerConfig) -> None:
     from ottla.broker.loops import run_on_best_loop
 
-    gc.set_threshold(*GC_THRESHOLDS)
     run_on_best_loop(_serve(config))
 
 
@@ -122,8 +121,9 @@ async def _serve(config: BrokerConfig) -> None:
         await broker.start()
     except StartError as error:
         _fail(str(error), CANNOT_START)
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
     addresses = ",".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints)
     sys.stdout.write(f"ottla broker {config.node_id} ready on {addresses}\n")
     sys.stdout.flush()

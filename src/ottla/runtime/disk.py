@@ -48,6 +48,10 @@ class File(Protocol):
         """Whether a read would be answered from memory, without waiting for the device."""
         ...
 
+    def read_resident(self, position: int, length: int) -> bytes | bytearray | None:
+        """All of the bytes if they are in memory, in one call; None when the device would have to be asked."""
+        ...
+
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:

@@ -103,6 +103,16 @@ class RealFile:
                 raise
         return True
 
+    def read_resident(self, position: int, length: int) -> bytes | bytearray | None:
+        if _preadv is None or not _RWF_NOWAIT:
+            return None
+        data = bytearray(length)
+        try:
+            count = _preadv(self._descriptor, (data,), position, _RWF_NOWAIT)
+        except OSError:
+            return None
+        return data if count == length else None
+
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
         self.size = size

@@ -103,6 +103,9 @@ class MemoryFile:
     def is_resident(self, position: int, length: int) -> bool:
         return self.path not in self._disk.cold_paths
 
+    def read_resident(self, position: int, length: int) -> bytes | bytearray | None:
+        return self.read_at(position, length) if self.is_resident(position, length) else None
+
     def truncate(self, size: int) -> None:
         self._check("truncate")
         del self._node.data[size:]

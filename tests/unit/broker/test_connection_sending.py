@@ -46,6 +46,9 @@ class ColdFile:
         self.warm.append((position, length))
         return self._file.read_at(position, length)
 
+    def read_resident(self, position: int, length: int) -> bytes | bytearray | None:
+        return self._file.read_resident(position, length) if self.is_resident(position, length) else None
+
     def fileno(self) -> int:
         return self._file.fileno()
 
