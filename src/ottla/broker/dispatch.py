@@ -23,7 +23,7 @@ from ottla.broker.connection import CloseConnection, Connection, Reply
 from ottla.broker.outbox import Parts
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import MalformedMessage
-from ottla.protocol.framing import decode_client_id, decode_head, encode_response, encode_response_behind
+from ottla.protocol.framing import decode_client_id, decode_head, encode_response
 from ottla.protocol.message import Request, Response
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEVER = 2**15
-UNTAGGED, TAGGED = b"", b"\0"
 
 
 class RequestContext:
@@ -60,7 +59,7 @@ RequestType = TypeVar("RequestType", bound=Request)
 class Handler:
     """One API: its request, the versions answered, the lowest version advertised, and the function.
 
-    `flexible_since` and `tagged_since` are the first versions with tags in the header of the request and the answer.
+    `flexible_since` is the first version with tags in the header of the request.
     """
 
     request: type[Request]
@@ -68,7 +67,6 @@ class Handler:
     max_version: int
     advertised_min_version: int
     flexible_since: int
-    tagged_since: int
     function: HandlerFunction
     is_coroutine: bool
     abandon_on_close: bool
@@ -102,7 +100,6 @@ def serves(
             request.MAX_VERSION,
             request.MIN_VERSION if advertised_min_version is None else advertised_min_version,
             flexible_since,
-            NEVER if request.API_KEY is ApiKey.API_VERSIONS else flexible_since,
             function,
             iscoroutinefunction(function),
             abandon_on_close,
@@ -156,8 +153,7 @@ class Dispatcher:
         if answer is None:
             return None
         if isinstance(answer, Response):
-            head = TAGGED if api_version >= handler.tagged_since else UNTAGGED
-            return encode_response_behind(head, api_version, correlation_id, answer)
+            return encode_response(handler.request, api_version, correlation_id, answer)
         assert isinstance(answer, asyncio.Future)
         return self._encode_later(handler, context, answer)
 

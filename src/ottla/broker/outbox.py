@@ -85,12 +85,11 @@ class Outbox:
 
     def enqueue(self, parts: Parts) -> bool:
         """Queue what one answer consists of; True when that was enough for now (see `is_full`)."""
-        queue = self._parts
         for part in parts:
-            queue.append(part)
-            if type(part) is bytes or not isinstance(part, FileRange):
+            self._parts.append(part)
+            if not isinstance(part, FileRange):
                 self._unsent_bytes += len(part)
-        return self._unsent_bytes >= LIMIT_BYTES or len(queue) >= LIMIT_PARTS
+        return self.is_full
 
     def flush(self) -> None:
         """Send what can be sent now; the rest follows by itself."""
@@ -133,7 +132,8 @@ class Outbox:
         """
         parts = self._parts
         chunks: list[bytes | bytearray | memoryview] = []
-        while parts:
+        total = 0
+        while parts and total < LIMIT_BYTES:
             part = parts[0]
             if isinstance(part, FileRange):
                 data = part.file.read_resident(part.position, part.length) if self._is_small(part) else None
@@ -144,22 +144,24 @@ class Outbox:
                 chunks.append(data)
             else:
                 chunks.append(part)
+            total += len(chunks[-1])
             parts.popleft()
         if not chunks:
             return False
         more = socket.MSG_MORE if parts else 0
-        total = sum(map(len, chunks))
         sent = 0
         try:
-            if len(chunks) == 1 or total < JOIN_BELOW_BYTES:
+            if len(chunks) > 1 and total < JOIN_BELOW_BYTES:
                 chunks = [b"".join(chunks)]
+            if len(chunks) == 1:
                 sent = self._socket.send(chunks[0], more)
             else:
                 sent = self._socket.sendmsg(chunks[:SENDMSG_CHUNKS], (), more)
         finally:
             self._unsent_bytes -= sent
             if sent < total:
-                parts.appendleft(memoryview(b"".join(chunks))[sent:])
+                rest = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                parts.appendleft(memoryview(rest)[sent:])
         return True
 
     def _is_small(self, part: FileRange) -> bool:

@@ -92,17 +92,7 @@ def decode_client_id(frame: Buffer, size: int, has_tags: bool) -> tuple[str | No
 
 def encode_response(request: type[Request], api_version: int, correlation_id: int, response: Response) -> list[Part]:
     """A whole response, length prefix included: bytes and, between them, record data that was left as it was given."""
-    head = response_head(request, api_version)
-    return encode_response_behind(head, api_version, correlation_id, response)
-
-
-def response_head(request: type[Request], api_version: int) -> bytes:
-    """What stands between the correlation id and the message: the tags of the header, where it has them."""
-    return b"\0" if _has_flexible_response_header(request, api_version) else b""
-
-
-def encode_response_behind(head: bytes, api_version: int, correlation_id: int, response: Response) -> list[Part]:
-    """The same for those who know the `response_head` already."""
+    head = b"\0" if _has_flexible_response_header(request, api_version) else b""
     parts = response.encode_parts(api_version, head)
     if len(parts) == 1:
         body = parts[0]

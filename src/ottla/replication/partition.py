@@ -117,10 +117,8 @@ class Partition:
         log = self.log
         if self._roller is not None or (log.looks_into_records and must_decompress(records, log.config)):
             return self._queue(records, None)
-        validated, headers = validate_for_append(records, log.config, self._clock.now_ms())
+        validated, headers = self._validate(records)
         size_bytes, header = len(validated), headers[0]
-        if header.is_transactional:
-            raise self._no_transaction()
         if log.must_roll(size_bytes, header.max_timestamp, header.record_count):
             return self._queue(validated, headers)
         info = log.append(validated, headers, self.leader_epoch)
@@ -140,11 +138,8 @@ class Partition:
     def _validate(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
         validated, headers = validate_for_append(records, self.log.config, self._clock.now_ms())
         if headers[0].is_transactional:
-            raise self._no_transaction()
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"no transaction was begun for this producer on {self}")
         return validated, headers
-
-    def _no_transaction(self) -> KafkaError:
-        return KafkaError(ErrorCode.INVALID_TXN_STATE, f"no transaction was begun for this producer on {self}")
 
     async def _validate_queued(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
         """Decompressing takes milliseconds: it is done beside the loop, while later appends wait their turn."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +11,7 @@ import pytest
 from tests.unit.broker.serving import HoldingExecutor, InlineExecutor, Peer, Serving, echo, frame, serving, until
 
 from ottla.broker.connection import Connection, Reply
-from ottla.broker.outbox import LIMIT_BYTES, PIECE_BYTES, Part
+from ottla.broker.outbox import LIMIT_BYTES, PIECE_BYTES, SMALL_RANGE_BYTES, Outbox, Part
 from ottla.broker.server import ServerLimits
 from ottla.runtime import Executor, FileRange
 from ottla.runtime.disk import Buffer
@@ -263,3 +264,25 @@ def test_who_does_not_read_is_not_read_either(answer_bytes: int) -> None:
             await sending
 
     asyncio.run(scenario())
+
+
+def test_small_ranges_for_a_client_that_does_not_read_are_not_all_held_in_memory(tmp_path: Path) -> None:
+    """What was gathered and could not be sent stays near the limit, however many answers wait."""
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(SMALL_RANGE_BYTES))
+    file = RealDisk().open(str(path))
+    ours, theirs = socket.socketpair()
+
+    async def scenario() -> None:
+        ours.setblocking(False)
+        outbox = Outbox(ours, asyncio.get_running_loop(), InlineExecutor(), went_on=lambda: None, broken=lambda: None)
+        for _ in range(LIMIT_BYTES // SMALL_RANGE_BYTES * 8):
+            outbox.enqueue([FileRange(file, 0, SMALL_RANGE_BYTES)])
+        outbox.flush()
+        assert outbox
+        assert outbox._unsent_bytes < LIMIT_BYTES + SMALL_RANGE_BYTES
+        outbox.close()
+
+    with ours, theirs:
+        asyncio.run(scenario())
+    file.close()
