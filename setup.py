@@ -22,6 +22,8 @@ HOT_MODULES = (
     "ottla.broker.dispatch",
     "ottla.broker.fetch_sessions",
     "ottla.broker.outbox",
+    "ottla.broker.promise",
+    "ottla.broker.vigil",
     "ottla.log.log",
     "ottla.log.segment",
     "ottla.log.validation",

@@ -1,14 +1,29 @@
 """`python -m ottla`, the same as the `ottla` command."""
 
 import gc
+import sys
 
 
 def main() -> None:
     """Start without the garbage collector: what start-up creates stays. Commands that go on running turn it on."""
     gc.disable()
-    from ottla.cli.main import main as run
+    from ottla.cli.quick import read_options
 
-    run()
+    options = read_options(sys.argv[1:])
+    if options is None:
+        from ottla.cli.main import main as run
+
+        run()
+        return
+    from ottla.cli.serve import CommandFailed, serve
+
+    try:
+        serve(options)
+    except CommandFailed as error:
+        import typer
+
+        typer.secho(f"ottla: {error}", err=True, fg=typer.colors.RED)
+        sys.exit(error.code)
 
 
 if __name__ == "__main__":

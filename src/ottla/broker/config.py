@@ -182,4 +182,5 @@ def _limits(values: Mapping[str, ConfigValue]) -> ServerLimits:
         backlog=_integer(values, "socket.listen.backlog.size"),
         send_buffer_bytes=_integer(values, "socket.send.buffer.bytes"),
         receive_buffer_bytes=_integer(values, "socket.receive.buffer.bytes"),
+        busy_poll_us=_integer(values, "ottla.busy.poll.us"),
     )

@@ -75,6 +75,14 @@ _KEYS = (
     ConfigKey(
         "socket.receive.buffer.bytes", _INT, -1, at_least(-1), "The socket's receive buffer; -1 lets the system choose."
     ),
+    ConfigKey(
+        "ottla.busy.poll.us",
+        _INT,
+        150,
+        at_least(0),
+        "How long the broker looks for the next request without sleeping, after requests that came close together: "
+        "shorter waits for some processor time. 0 never; ignored on a single processor.",
+    ),
     ConfigKey("fetch.max.bytes", _INT, 57_671_680, at_least(1024), "The most that one fetch may return."),
     ConfigKey(
         "max.incremental.fetch.session.cache.slots", _INT, 1000, at_least(0), "Fetch sessions that are kept at once."

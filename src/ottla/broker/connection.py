@@ -23,11 +23,13 @@ from typing import Protocol
 
 from ottla.broker.buffers import BufferPool
 from ottla.broker.outbox import Outbox, Parts
+from ottla.broker.promise import Promise
+from ottla.broker.vigil import Vigil
 from ottla.runtime import Executor
 
 logger = logging.getLogger(__name__)
 
-SHARED_BUFFER_BYTES = 256 * 1024
+SHARED_BUFFER_BYTES = 1024 * 1024
 OWN_BUFFER_ABOVE_BYTES = 96 * 1024
 PARKED_LIMIT = 64
 PARKED_LIMIT_BYTES = 8 * 1024 * 1024
@@ -35,7 +37,8 @@ LENGTH_PREFIX = struct.Struct(">i")
 LENGTH_PREFIX_BYTES = LENGTH_PREFIX.size
 NEVER = float("inf")
 
-Reply = Parts | asyncio.Future[Parts | None] | None
+Later = asyncio.Future[Parts | None] | Promise[Parts | None]
+Reply = Parts | Later | None
 
 
 class CloseConnection(Exception):
@@ -50,6 +53,7 @@ class Owner(Protocol):
     buffers: BufferPool
     shared_buffer: memoryview
     request_limit_bytes: int
+    vigil: Vigil
 
     def dispatch(self, connection: "Connection", frame: memoryview) -> Reply: ...
 
@@ -65,7 +69,7 @@ class _Parked:
 
     __slots__ = ("future", "parts", "ready", "request_bytes")
 
-    def __init__(self, parts: Parts | None, future: asyncio.Future[Parts | None] | None, request_bytes: int) -> None:
+    def __init__(self, parts: Parts | None, future: Later | None, request_bytes: int) -> None:
         self.parts = parts
         self.future = future
         self.request_bytes = request_bytes
@@ -143,6 +147,7 @@ class Connection:
             self.owner.loop.remove_reader(self.descriptor)
 
     def _on_readable(self) -> None:
+        self.owner.vigil.arrived()
         try:
             if self._large_view is not None:
                 self._receive_large()
@@ -281,7 +286,7 @@ class Connection:
         if len(self._parked) >= PARKED_LIMIT or self._parked_bytes >= PARKED_LIMIT_BYTES:
             self._block()
 
-    def _answer_ready(self, future: asyncio.Future[Parts | None]) -> None:
+    def _answer_ready(self, future: Later) -> None:
         if self.closed:
             if not future.cancelled():
                 future.exception()

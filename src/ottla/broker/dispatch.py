@@ -6,10 +6,10 @@ ApiVersions answers is derived from the handlers that exist.
     @serves(MetadataRequest)
     async def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse: ...
 
-A plain function answers at once, or gives back a future of its answer when it has to wait; it runs to its end
-before the next frame is looked at, so requests of one connection take effect in order. A coroutine function
-starts at once too, and goes on while later requests are handled. `None` means that the client expects no
-answer (Produce with acks=0).
+A plain function answers at once, or gives back a future or a promise of its answer when it has to wait; it runs to
+its end before the next frame is looked at, so requests of one connection take effect in order. A coroutine function
+starts at once too, and goes on while later requests are handled. `None` means that the client expects no answer
+(Produce with acks=0).
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.connection import CloseConnection, Connection, Reply
 from ottla.broker.outbox import Parts
+from ottla.broker.promise import Promise
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.framing import decode_client_id, decode_head, encode_response
@@ -50,7 +51,8 @@ class RequestContext:
         return self.connection.listener
 
 
-Answer = Response | asyncio.Future[Any] | Coroutine[Any, Any, Response] | None
+Answer = Response | asyncio.Future[Any] | Promise[Any] | Coroutine[Any, Any, Response] | None
+Later = asyncio.Future[Response | None] | Promise[Response | None]
 HandlerFunction = Callable[["Broker", RequestContext, Any], Answer]
 RequestType = TypeVar("RequestType", bound=Request)
 
@@ -154,7 +156,7 @@ class Dispatcher:
             return None
         if isinstance(answer, Response):
             return encode_response(handler.request, api_version, correlation_id, answer)
-        assert isinstance(answer, asyncio.Future)
+        assert isinstance(answer, asyncio.Future | Promise)
         return self._encode_later(handler, context, answer)
 
     def _unsupported(self, handler: Handler, api_version: int, correlation_id: int) -> Reply:
@@ -185,31 +187,25 @@ class Dispatcher:
             return None
         return encode_response(handler.request, context.api_version, context.correlation_id, response)
 
-    def _encode_later(
-        self, handler: Handler, context: RequestContext, answer: asyncio.Future[Response | None]
-    ) -> asyncio.Future[Parts | None]:
-        """A future of the encoded answer that is ready in the very turn of the loop in which the answer is."""
-        encoded: asyncio.Future[Parts | None] = answer.get_loop().create_future()
+    def _encode_later(self, handler: Handler, context: RequestContext, answer: Later) -> Promise[Parts | None]:
+        encoded: Promise[Parts | None] = Promise()
 
-        def answered(source: asyncio.Future[Response | None]) -> None:
+        def answered(source: Later) -> None:
             if source.cancelled():
                 encoded.cancel()
                 return
             error = source.exception()
-            if encoded.cancelled():
-                return
             if error is not None:
-                encoded.set_exception(error)
+                encoded.reject(error)
                 return
-            response = source.result()
             try:
-                parts = self._encode(handler, context, response)
+                parts = self._encode(handler, context, source.result())
             except Exception as failure:
-                encoded.set_exception(failure)
+                encoded.reject(failure)
             else:
-                encoded.set_result(parts)
+                encoded.resolve(parts)
 
-        def abandoned(target: asyncio.Future[Parts | None]) -> None:
+        def abandoned(target: Promise[Parts | None]) -> None:
             if target.cancelled() and handler.abandon_on_close:
                 answer.cancel()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from ottla.broker.buffers import BufferPool
 from ottla.broker.connection import SHARED_BUFFER_BYTES, Connection, Reply
+from ottla.broker.vigil import Vigil
 from ottla.cluster.image import Endpoint
 from ottla.runtime import Executor
 
@@ -40,6 +41,7 @@ class ServerLimits:
     backlog: int = 50
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
+    busy_poll_us: int = 0
 
 
 class Server:
@@ -52,6 +54,7 @@ class Server:
         self.buffers = BufferPool(limits.queued_request_bytes)
         self.shared_buffer = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self.request_limit_bytes = limits.request_bytes
+        self.vigil = Vigil(self.loop, limits.busy_poll_us / 1e6)
         self.dispatch = dispatch
         self.connections: dict[int, Connection] = {}
         self._per_address: dict[str, int] = {}

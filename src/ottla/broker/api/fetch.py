@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.broker.fetch_sessions import FetchContext, FetchTarget
+from ottla.broker.promise import Promise
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.fetch import (
     EpochEndOffset,
@@ -58,9 +59,7 @@ Answers = list[tuple[FetchTarget, PartitionData]]
 
 
 @serves(FetchRequest, abandon_on_close=True)
-def handle(
-    broker: "Broker", context: RequestContext, request: FetchRequest
-) -> FetchResponse | asyncio.Future[FetchResponse]:
+def handle(broker: "Broker", context: RequestContext, request: FetchRequest) -> FetchResponse | Promise[FetchResponse]:
     replica_id = (
         request.replica_state.replica_id if context.api_version >= REPLICA_STATE_SINCE_VERSION else request.replica_id
     )
@@ -98,8 +97,8 @@ class _Read:
             or not self._fetch.targets
         )
 
-    def answer_later(self) -> asyncio.Future[FetchResponse]:
-        answer: asyncio.Future[FetchResponse] = asyncio.get_running_loop().create_future()
+    def answer_later(self) -> Promise[FetchResponse]:
+        answer: Promise[FetchResponse] = Promise()
         wait = FetchWait(
             self._partitions(), self._request.min_bytes - self._size_bytes, self._request.max_wait_ms / 1000
         )
@@ -108,12 +107,14 @@ class _Read:
             if future.cancelled() or answer.done():
                 return
             try:
-                answer.set_result(self.response(self.all_partitions()))
+                response = self.response(self.all_partitions())
             except Exception as error:
-                answer.set_exception(error)
+                answer.reject(error)
+            else:
+                answer.resolve(response)
 
-        def abandoned(future: asyncio.Future[FetchResponse]) -> None:
-            if future.cancelled():
+        def abandoned(promise: Promise[FetchResponse]) -> None:
+            if promise.cancelled():
                 wait.future.cancel()
 
         wait.future.add_done_callback(ended)

@@ -1,0 +1,106 @@
+"""What `ottla broker` does, without the command line around it."""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ottla.broker.config import BrokerConfig, ConfigError
+from ottla.broker.properties import parse_properties
+
+logger = logging.getLogger("ottla")
+
+CANNOT_START = 1
+WRONG_SETTINGS = 2
+DEFAULT_LISTENER = "PLAINTEXT://localhost:{port}"
+
+# A broker makes few reference cycles and many short-lived objects: collecting less often keeps pauses away.
+GC_THRESHOLDS = (50_000, 20, 100)
+
+
+@dataclass
+class BrokerOptions:
+    """The options of `ottla broker`, as they were given."""
+
+    config: Path | None = None
+    settings: list[str] | None = None
+    data: Path | None = None
+    port: int | None = None
+    log_level: str = "info"
+
+
+class CommandFailed(Exception):
+    """The command ends with this message and code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def serve(options: BrokerOptions) -> None:
+    """Run a broker until it is told to stop."""
+    _set_up_logging(options.log_level)
+    try:
+        config = BrokerConfig.from_properties(_properties(options))
+    except ConfigError as error:
+        raise CommandFailed(str(error), WRONG_SETTINGS) from error
+    from ottla.broker.loops import run_on_best_loop
+
+    try:
+        run_on_best_loop(_serve(config))
+    except OSError as error:
+        raise CommandFailed(error.strerror or str(error), CANNOT_START) from error
+
+
+def _properties(options: BrokerOptions) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    if options.config is not None:
+        try:
+            properties.update(parse_properties(options.config.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{options.config} cannot be read: {error}") from None
+    if options.data is not None:
+        properties["log.dirs"] = str(options.data)
+    if options.port is not None:
+        properties["listeners"] = DEFAULT_LISTENER.format(port=options.port)
+    for setting in options.settings or ():
+        key, separator, value = setting.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"--set {setting}: it must look like key=value, such as --set num.partitions=4")
+        properties[key.strip()] = value.strip()
+    return properties
+
+
+def _set_up_logging(level: str) -> None:
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise CommandFailed(f"--log-level {level}: it must be debug, info, warning or error", WRONG_SETTINGS)
+    logging.basicConfig(
+        level=number, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(message)s [%(name)s]", force=True
+    )
+
+
+async def _serve(config: BrokerConfig) -> None:
+    from ottla.broker.broker import Broker, StartError
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    broker = Broker(config)
+    try:
+        await broker.start()
+    except StartError as error:
+        raise CommandFailed(str(error), CANNOT_START) from error
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
+    addresses = ",".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints)
+    sys.stdout.write(f"ottla broker {config.node_id} ready on {addresses}\n")
+    sys.stdout.flush()
+    await stop.wait()
+    logger.info("shutting down")
+    await broker.shutdown()
