@@ -66,6 +66,13 @@ class OffsetIndex:
         slot = bisect_right(self.relative_offsets, relative_offset)
         return self.positions[slot - 1] if slot else 0
 
+    def lookup_around(self, relative_offset: int) -> tuple[int, int]:
+        """What `lookup` finds, and the next position that is known: the batch that holds the offset begins after the
+        first and at the second at the latest. The second is -1 when the index ends before."""
+        slot = bisect_right(self.relative_offsets, relative_offset)
+        positions = self.positions
+        return (positions[slot - 1] if slot else 0), (positions[slot] if slot < len(positions) else -1)
+
     def last_position_within(self, limit: int) -> int:
         """The largest indexed position that is at most `limit`; 0 when there is none."""
         slot = bisect_right(self.positions, limit)

@@ -170,7 +170,9 @@ class Segment:
     def _search(self, offset: int) -> int:
         if offset <= self.base_offset:
             return 0
-        start = self.indexes().offsets.lookup(offset - self.base_offset)
+        start, following = self.indexes().offsets.lookup_around(offset - self.base_offset)
+        if following - start > _SCAN_BYTES and self._holds(offset, following):
+            return following
         try:
             return self._walk(offset, start)
         except BrokenSegment:
@@ -178,6 +180,20 @@ class Segment:
                 raise
             # The index pointed at something that is no batch. The records decide: walk from the beginning.
             return self._walk(offset, 0)
+
+    def _holds(self, offset: int, position: int) -> bool:
+        """Whether the batch at an indexed position holds `offset`.
+
+        Where batches are large each one is indexed, so this saves the walk over the one before it.
+        """
+        try:
+            header = read_header(self.file.read_at(position, HEADER_BYTES))
+        except CorruptRecord:
+            return False
+        if not self.base_offset <= header.base_offset <= offset <= header.last_offset:
+            return False
+        self.remember(header.base_offset, position)
+        return True
 
     def _walk(self, offset: int, position: int) -> int:
         file = self.file

@@ -20,6 +20,12 @@ def offset_index() -> OffsetIndex:
 )
 def test_a_lookup_never_goes_past_the_offset(relative_offset: int, position: int) -> None:
     assert offset_index().lookup(relative_offset) == position
+    assert offset_index().lookup_around(relative_offset)[0] == position
+
+
+@pytest.mark.parametrize(("relative_offset", "position"), [(0, 100), (8, 100), (9, 250), (28, 400), (29, -1), (99, -1)])
+def test_the_next_known_position_is_where_the_offset_is_at_the_latest(relative_offset: int, position: int) -> None:
+    assert offset_index().lookup_around(relative_offset)[1] == position
 
 
 @pytest.mark.parametrize(("limit", "position"), [(0, 0), (99, 0), (100, 100), (399, 250), (5000, 400)])
