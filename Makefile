@@ -18,9 +18,11 @@ $(VENV)/bin/python:
 		{ echo "Ottla needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "Python has no venv module: install it (Debian: apt-get install python3-venv)"; exit 1; }
 
+# An editable install leaves out what pip does otherwise: compile the sources to byte code.
 $(VENV)/.installed: $(SOURCES) $(COMPILED) | $(VENV)/bin/python
 	@echo "Installing Ottla into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m compileall -q src/ottla
 	@touch $@
 
 $(VENV)/.installed-all: $(VENV)/.installed
@@ -49,6 +51,7 @@ compat: setup ## The compatibility tests alone, against Ottla and then against A
 	@$(BIN)/python -m pytest tests/compat/clients --target=kafka
 
 bench: setup ## Measure Ottla beside Apache Kafka; writes docs/BENCHMARKS.md
+	@$(BIN)/python -m compileall -q src/ottla
 	@$(BIN)/python -m bench
 
 fuzz: setup ## Random and mutated requests against a running broker, for FUZZ_SECONDS (600)
