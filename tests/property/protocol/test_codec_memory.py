@@ -6,6 +6,7 @@ most memory for its bytes on the wire. Frames full of those are decoded under tr
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -92,9 +93,27 @@ def some_versions(cls: type[Message]) -> list[int]:
     return sorted({cls.MIN_VERSION, max(cls.MIN_VERSION, cls.FLEXIBLE_SINCE or 0), cls.MAX_VERSION})
 
 
-def peak_of(decode: Callable[[], object]) -> int:
-    """The memory that decoding takes at its worst; the codec is compiled before."""
+def peak_of(decode: Callable[[], object], allowed: int) -> int:
+    """The memory that decoding takes at its worst; the codec is compiled before.
+
+    Whatever the process allocates meanwhile is counted too: a finalizer that the collector runs, a thread that another
+    test left behind. So nothing is collected, and what is above `allowed` has to be so every time.
+    """
     decode()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        peak = _peak_once(decode)
+        for _ in range(2):
+            if peak > allowed:
+                peak = min(peak, _peak_once(decode))
+        return peak
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _peak_once(decode: Callable[[], object]) -> int:
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -109,8 +128,9 @@ def test_the_dearest_elements_stay_below_the_limit(cls: type[Message]) -> None:
     for version in some_versions(cls):
         for path, message in bloated(cls, version, 30):
             data = message.encode(version)
-            peak = peak_of(partial(cls.decode, data, version))
-            assert peak <= LIMIT * len(data) + FIXED_BYTES, f"v{version} {path}: {peak / len(data):.1f} times"
+            allowed = LIMIT * len(data) + FIXED_BYTES
+            peak = peak_of(partial(cls.decode, data, version), allowed)
+            assert peak <= allowed, f"v{version} {path}: {peak / len(data):.1f} times"
 
 
 @pytest.mark.parametrize("hostile", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f", b"\x00\x0f\x42\x40"])
@@ -127,4 +147,5 @@ def test_counts_that_promise_too_much_allocate_nothing(hostile: bytes) -> None:
                 with suppress(MalformedMessage):
                     cls.decode(damaged, version)
 
-            assert peak_of(decode) <= LIMIT * len(damaged) + FIXED_BYTES, (cls, place)
+            allowed = LIMIT * len(damaged) + FIXED_BYTES
+            assert peak_of(decode, allowed) <= allowed, (cls, place)
