@@ -21,6 +21,7 @@ HOT_MODULES = (
     "ottla.broker.connection",
     "ottla.broker.dispatch",
     "ottla.broker.fetch_sessions",
+    "ottla.broker.metrics_requests",
     "ottla.broker.outbox",
     "ottla.broker.promise",
     "ottla.broker.vigil",

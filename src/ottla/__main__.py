@@ -15,14 +15,12 @@ def main() -> None:
 
         run()
         return
-    from ottla.cli.serve import CommandFailed, serve
+    from ottla.cli.serve import CommandFailed, report, serve
 
     try:
         serve(options)
     except CommandFailed as error:
-        import typer
-
-        typer.secho(f"ottla: {error}", err=True, fg=typer.colors.RED)
+        report(error, options)
         sys.exit(error.code)
 
 

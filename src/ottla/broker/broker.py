@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker import api
 from ottla.broker.config import BrokerConfig
@@ -37,6 +37,9 @@ from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
 from ottla.runtime.real_disk import RealDisk
+
+if TYPE_CHECKING:
+    from ottla.broker.http_pages import Watching
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class Broker:
     """Everything that runs in one broker process, on one event loop.
 
     `start` and `shutdown` are called once each, on the same loop; what is listed below exists from `start` on.
+    `busy_with` says what keeps clients from being served: starting or ending; empty while they are.
     """
 
     controller: Controller
@@ -81,7 +85,11 @@ class Broker:
     ) -> None:
         self.config = config
         self.endpoints: tuple[Endpoint, ...] = ()
-        self.dispatcher = Dispatcher(self, registered_handlers())
+        self.http_endpoints: tuple[Endpoint, ...] = ()
+        self.busy_with = "starting"
+        self._watching = _watching(self)
+        handlers = registered_handlers()
+        self.dispatcher = Dispatcher(self, self._watching.watched(handlers) if self._watching else handlers)
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
@@ -137,6 +145,9 @@ class Broker:
 
     async def _start(self) -> None:
         self._stack.callback(self._executor.shutdown)
+        if self._watching is not None:
+            self._stack.push_async_callback(self._watching.close)
+            self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
         directories = self._open_directories()
         store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE))
         self._stack.push_async_callback(store.close)
@@ -149,8 +160,12 @@ class Broker:
         server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._stack.push_async_callback(server.shutdown)
         self.endpoints = self._advertised(server.bind(self.config.listeners))
+        self.busy_with = "loading the logs"
         await self._load_logs(directories)
+        self.busy_with = "joining the cluster"
         lifecycle = self._join_cluster(store)
+        if self._watching is not None:
+            self._watching.attach(server, self._logs, self._executor)
         self.producer_ids = ProducerIds(self.controller.next_producer_id_block)
         await lifecycle.start()
         self._stack.push_async_callback(lifecycle.shutdown)
@@ -160,6 +175,7 @@ class Broker:
         self._in_background(self._follow_image(), "image")
         self._in_background(self._logs.run(), "logs")
         server.start()
+        self.busy_with = ""
 
     def _open_directories(self) -> list[LogDirectory]:
         directories: list[LogDirectory] = []
@@ -260,4 +276,14 @@ class Broker:
 
     async def shutdown(self) -> None:
         """Stop in good order; the next start needs no recovery."""
+        self.busy_with = "shutting down"
         await self._stack.aclose()
+
+
+def _watching(broker: Broker) -> "Watching | None":
+    """What watches a broker is loaded only where somebody does: it would take time from every start."""
+    if not broker.config.http_listeners:
+        return None
+    from ottla.broker.http_pages import Watching
+
+    return Watching(broker)

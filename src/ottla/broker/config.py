@@ -40,6 +40,8 @@ class BrokerConfig:
     fetch_max_bytes: int
     fetch_session_slots: int
     limits: ServerLimits
+    http_listeners: tuple[Endpoint, ...]
+    metrics_partitions: bool
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> "BrokerConfig":
@@ -73,6 +75,8 @@ class BrokerConfig:
             fetch_max_bytes=_integer(values, "fetch.max.bytes"),
             fetch_session_slots=_integer(values, "max.incremental.fetch.session.cache.slots"),
             limits=_limits(values),
+            http_listeners=_http_endpoints(values["ottla.http.listeners"]),
+            metrics_partitions=bool(values["ottla.metrics.partitions"]),
         )
 
     def interval_ms(self, name: str) -> int:
@@ -163,6 +167,25 @@ def _endpoint(name: str, text: str, protocols: Mapping[str, str]) -> Endpoint:
             f"{', '.join(SECURITY_PROTOCOLS)} is what this broker speaks"
         )
     return Endpoint(listener, host.strip("[]"), int(port), protocol)
+
+
+def _http_endpoints(items: ConfigValue) -> tuple[Endpoint, ...]:
+    assert isinstance(items, tuple)
+    return tuple(_http_endpoint(item) for item in items)
+
+
+def _http_endpoint(text: str) -> Endpoint:
+    scheme, separator, address = text.removesuffix("/").partition("://")
+    host, colon, port = address.rpartition(":")
+    if (
+        scheme.lower() != "http"
+        or not (separator and colon)
+        or not (port.isascii() and port.isdecimal())
+        or int(port) > 65535
+        or "/" in host
+    ):
+        raise ConfigError(f"ottla.http.listeners has {text!r}: each item must look like http://localhost:9644")
+    return Endpoint("http", host.strip("[]"), int(port))
 
 
 def _limits(values: Mapping[str, ConfigValue]) -> ServerLimits:

@@ -83,6 +83,21 @@ _KEYS = (
         "How long the broker looks for the next request without sleeping, after requests that came close together: "
         "shorter waits for some processor time. 0 never; ignored on a single processor.",
     ),
+    ConfigKey(
+        "ottla.http.listeners",
+        _LIST,
+        (),
+        None,
+        "Where metrics and health are served over HTTP: http://host:port, separated by commas. An empty host is every "
+        "address, port 0 picks a free one. Nothing is served where it is not set.",
+    ),
+    ConfigKey(
+        "ottla.metrics.partitions",
+        _BOOLEAN,
+        True,
+        None,
+        "Whether the metrics have series of their own for each partition; turn it off where there are very many.",
+    ),
     ConfigKey("fetch.max.bytes", _INT, 57_671_680, at_least(1024), "The most that one fetch may return."),
     ConfigKey(
         "max.incremental.fetch.session.cache.slots", _INT, 1000, at_least(0), "Fetch sessions that are kept at once."

@@ -57,6 +57,7 @@ class Server:
         self.vigil = Vigil(self.loop, limits.busy_poll_us / 1e6)
         self.dispatch = dispatch
         self.connections: dict[int, Connection] = {}
+        self.admitted: dict[str, int] = {}
         self._per_address: dict[str, int] = {}
         self._listening: list[tuple[socket.socket, str]] = []
         self._accepting = False
@@ -157,6 +158,7 @@ class Server:
             sock.close()
             return
         self._per_address[host] = used + 1
+        self.admitted[listener] = self.admitted.get(listener, 0) + 1
         connection = Connection(self, sock, host, port, listener)
         self.connections[connection.descriptor] = connection
         connection.start()
@@ -174,6 +176,10 @@ class Server:
             self._nobody_left.set()
         if not self._accepting and self._accept_timer is None and not self._stopping:
             self._start_accepting()
+
+    @property
+    def waiting_for_buffer(self) -> int:
+        return len(self._waiting_for_buffer)
 
     def wait_for_buffer(self, resume: Callable[[], None]) -> None:
         self._waiting_for_buffer.append(resume)

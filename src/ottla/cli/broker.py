@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.serve import BrokerOptions, CommandFailed, serve
+from ottla.cli.serve import BrokerOptions, CommandFailed, report, serve
 
 EPILOG = """
 [bold]Examples[/bold]
@@ -21,6 +21,10 @@ Another place and another port:
 Settings under Kafka's names, from a file and one by one:
 
     ottla broker --config server.properties --set num.partitions=4
+
+Metrics and health over HTTP, and logs for machines:
+
+    ottla broker --set ottla.http.listeners=http://localhost:9644 --log-format json
 """
 
 
@@ -41,15 +45,17 @@ def run(
         typer.Option("--port", "-p", min=0, max=65535, help="Listen on localhost with this port; 0 picks a free one."),
     ] = None,
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option("--log-format", help="text, or json: one object for each line.")] = "text",
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM.
 
-    Once it can be used, it prints one line with its addresses on standard output; logs go to standard error.
+    Once it can be used, it prints its addresses on standard output, those for clients last; logs go to standard error.
     """
+    options = BrokerOptions(config, settings, data, port, log_level, log_format)
     try:
-        serve(BrokerOptions(config, settings, data, port, log_level))
+        serve(options)
     except CommandFailed as error:
-        typer.secho(f"ottla: {error}", err=True, fg=typer.colors.RED)
+        report(error, options)
         raise typer.Exit(error.code) from None
 
 

@@ -23,6 +23,7 @@ OPTIONS = {
     "--port": "port",
     "-p": "port",
     "--log-level": "log_level",
+    "--log-format": "log_format",
 }
 _LARGEST_PORT = 65535
 
@@ -58,6 +59,8 @@ def _take(options: "BrokerOptions", field: str, value: str) -> bool:
         options.port = int(value)
     elif field == "log_level":
         options.log_level = value
+    elif field == "log_format":
+        options.log_format = value
     elif field == "config":
         options.config = Path(value)
     else:

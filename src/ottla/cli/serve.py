@@ -15,6 +15,7 @@ logger = logging.getLogger("ottla")
 
 CANNOT_START = 1
 WRONG_SETTINGS = 2
+TEXT, JSON = "text", "json"
 DEFAULT_LISTENER = "PLAINTEXT://localhost:{port}"
 
 # A broker makes few reference cycles and many short-lived objects: collecting less often keeps pauses away.
@@ -30,6 +31,7 @@ class BrokerOptions:
     data: Path | None = None
     port: int | None = None
     log_level: str = "info"
+    log_format: str = "text"
 
 
 class CommandFailed(Exception):
@@ -42,7 +44,7 @@ class CommandFailed(Exception):
 
 def serve(options: BrokerOptions) -> None:
     """Run a broker until it is told to stop."""
-    _set_up_logging(options.log_level)
+    _set_up_logging(options.log_level, options.log_format)
     try:
         config = BrokerConfig.from_properties(_properties(options))
     except ConfigError as error:
@@ -53,6 +55,16 @@ def serve(options: BrokerOptions) -> None:
         run_on_best_loop(_serve(config))
     except OSError as error:
         raise CommandFailed(error.strerror or str(error), CANNOT_START) from error
+
+
+def report(error: CommandFailed, options: BrokerOptions) -> None:
+    """Tell the user why the command ends, or whoever reads the logs for him."""
+    if options.log_format == JSON:
+        logger.critical("%s", error)
+        return
+    import typer
+
+    typer.secho(f"ottla: {error}", err=True, fg=typer.colors.RED)
 
 
 def _properties(options: BrokerOptions) -> dict[str, str]:
@@ -74,13 +86,19 @@ def _properties(options: BrokerOptions) -> dict[str, str]:
     return properties
 
 
-def _set_up_logging(level: str) -> None:
+def _set_up_logging(level: str, form: str) -> None:
+    if form not in (TEXT, JSON):
+        raise CommandFailed(f"--log-format {form}: it must be text or json", WRONG_SETTINGS)
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(message)s [%(name)s]", force=True)
+    if form == JSON:
+        from ottla.cli.json_logs import JsonFormatter
+
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise CommandFailed(f"--log-level {level}: it must be debug, info, warning or error", WRONG_SETTINGS)
-    logging.basicConfig(
-        level=number, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(message)s [%(name)s]", force=True
-    )
+    logging.getLogger().setLevel(number)
 
 
 async def _serve(config: BrokerConfig) -> None:
@@ -99,6 +117,8 @@ async def _serve(config: BrokerConfig) -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     addresses = ",".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints)
+    for endpoint in broker.http_endpoints:
+        sys.stdout.write(f"ottla broker {config.node_id} metrics on http://{endpoint.host}:{endpoint.port}/metrics\n")
     sys.stdout.write(f"ottla broker {config.node_id} ready on {addresses}\n")
     sys.stdout.flush()
     await stop.wait()

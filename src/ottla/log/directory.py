@@ -28,13 +28,18 @@ class UnusableDirectory(OSError):
 
 
 class LogDirectory:
-    """`failure` is set once the device could not be trusted any more; every log in it then refuses to work."""
+    """`failure` is set once the device could not be trusted any more; every log in it then refuses to work.
+
+    `flushes` and `flush_seconds` count the flushes of its logs and the time that they took.
+    """
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self._lock: DiskLock | None = None
         self.path = path
         self.failure: OSError | None = None
+        self.flushes = 0
+        self.flush_seconds = 0.0
         self.cluster_id = ""
         self.node_id = -1
         self.directory_id = b""

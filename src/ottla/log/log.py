@@ -332,6 +332,7 @@ class Log:
         end_offset = self.log_end_offset
         closed = tuple(self._unflushed)
         epochs = self.leader_epochs
+        started = self._clock.monotonic()
         try:
             if closed or epochs.changed:
                 entries = epochs.entries() if epochs.changed else None
@@ -344,6 +345,8 @@ class Log:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {self.topic_partition} failed: {error}"
             ) from error
+        self.directory.flushes += 1
+        self.directory.flush_seconds += self._clock.monotonic() - started
         del self._unflushed[: len(closed)]
         self.recovery_point = end_offset
         self.last_flush_ms = self._clock.now_ms()

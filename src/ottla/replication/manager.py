@@ -12,12 +12,15 @@ from ottla.log.config import LogConfig
 from ottla.log.manager import LogManager
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.partition import Partition
+from ottla.replication.traffic import Traffic
 from ottla.runtime import Clock, Executor
 
 logger = logging.getLogger(__name__)
 
 
 class ReplicaManager:
+    """`departed` has the traffic of partitions that are no longer here, so that the broker's sums never fall."""
+
     def __init__(
         self,
         node_id: int,
@@ -31,6 +34,7 @@ class ReplicaManager:
         self._clock = clock
         self._executor = executor
         self._topic_config = topic_config
+        self.departed = Traffic()
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
         self._image: ClusterImage | None = None
@@ -118,6 +122,7 @@ class ReplicaManager:
         self._names.pop(topic.topic_id, None)
         for index, partition in self._partitions.pop(topic.name, {}).items():
             await partition.stop()
+            self.departed.add(partition.traffic)
             await self._logs.delete_log(topic.name, index)
 
     # Ending

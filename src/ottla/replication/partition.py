@@ -22,6 +22,7 @@ from ottla.log.log import AppendInfo, Log
 from ottla.log.validation import must_decompress, validate_for_append
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader
+from ottla.replication.traffic import Traffic
 from ottla.replication.waiting import FetchWait, OffsetWaits
 from ottla.runtime import Clock, Executor, FileRange
 
@@ -49,6 +50,7 @@ class Partition:
         self.topic = topic
         self.index = index
         self.log = log
+        self.traffic = Traffic()
         self.leader_id = -1
         self.leader_epoch = -1
         self.is_leader = False
@@ -103,6 +105,14 @@ class Partition:
     def last_stable_offset(self) -> int:
         return self.log.high_watermark
 
+    @property
+    def waiting_fetches(self) -> int:
+        return len(self._fetch_waits)
+
+    @property
+    def waiting_producers(self) -> int:
+        return len(self._produce_waits)
+
     # Appending
 
     def append(self, records: memoryview, acks: int) -> AppendInfo | asyncio.Future[AppendInfo]:
@@ -122,6 +132,9 @@ class Partition:
         if log.must_roll(size_bytes, header.max_timestamp, header.record_count):
             return self._queue(validated, headers)
         info = log.append(validated, headers, self.leader_epoch)
+        traffic = self.traffic
+        traffic.messages_in += header.record_count
+        traffic.bytes_in += len(records)
         if not info.duplicate:
             self._appended(size_bytes)
         return info
@@ -183,6 +196,8 @@ class Partition:
             await self.log.roll()
             self.check_leader()
         info = self.log.append(validated, headers, self.leader_epoch)
+        self.traffic.messages_in += headers[0].record_count
+        self.traffic.bytes_in += len(queued.records)
         if not info.duplicate:
             self._appended(len(validated))
         return info

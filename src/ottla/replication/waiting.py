@@ -55,8 +55,8 @@ class OffsetWaits:
         self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._heap)
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def add(self, offset: int) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

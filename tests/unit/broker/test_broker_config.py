@@ -193,6 +193,43 @@ def test_limits_by_address_that_do_not_read(value: str) -> None:
         config({"max.connections.per.ip.overrides": value})
 
 
+def test_nothing_is_served_over_http_unless_it_is_set() -> None:
+    assert config({}).http_listeners == ()
+    assert config({}).metrics_partitions
+    assert config({"ottla.http.listeners": ""}).http_listeners == ()
+
+
+def test_http_listeners() -> None:
+    given = config({"ottla.http.listeners": "http://localhost:9644, HTTP://[::1]:0/,http://:9645"})
+    assert given.http_listeners == (
+        Endpoint("http", "localhost", 9644),
+        Endpoint("http", "::1", 0),
+        Endpoint("http", "", 9645),
+    )
+    assert not config({"ottla.metrics.partitions": "false"}).metrics_partitions
+
+
+@pytest.mark.parametrize(
+    "listener",
+    [
+        "localhost:9644",
+        "https://localhost:9644",
+        "http://localhost",
+        "http://localhost:",
+        "http://localhost:65536",
+        "http://localhost:-1",
+        "http://localhost:٣",
+        "http://localhost/metrics:9644",
+        "http:localhost:9644",
+        "http://localhost:9644,",
+    ],
+)
+def test_an_http_listener_that_does_not_read_is_shown_an_example(listener: str) -> None:
+    message = refusal(ottla_http_listeners=listener)
+    assert "ottla.http.listeners" in message
+    assert "http://localhost:9644" in message
+
+
 def test_minus_one_means_no_limit() -> None:
     limits = config({"queued.max.request.bytes": "-1", "connections.max.idle.ms": "-1"}).limits
     assert limits.queued_request_bytes > 2**60

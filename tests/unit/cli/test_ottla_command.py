@@ -1,5 +1,6 @@
 """The command as a user meets it: help with examples, one clear line for every mistake, exit codes."""
 
+import json
 import os
 import re
 import signal
@@ -48,7 +49,7 @@ def test_help_of_the_broker_has_examples_and_every_option() -> None:
     assert "Examples" in done.stdout
     for example in ("ottla broker --data /var/lib/ottla --port 9093", "ottla broker --config server.properties"):
         assert example in done.stdout
-    for option in ("--config", "--set", "--data", "--port", "--log-level"):
+    for option in ("--config", "--set", "--data", "--port", "--log-level", "--log-format"):
         assert option in done.stdout
 
 
@@ -61,6 +62,8 @@ def test_help_of_the_broker_has_examples_and_every_option() -> None:
         (["--set", "num.partitions"], "--set num.partitions: it must look like key=value"),
         (["--config", "missing.properties"], "missing.properties cannot be read"),
         (["--log-level", "loud"], "--log-level loud: it must be debug, info, warning or error"),
+        (["--log-format", "xml"], "--log-format xml: it must be text or json"),
+        (["--set", "ottla.http.listeners=localhost:9644"], "each item must look like http://localhost:9644"),
     ],
 )
 def test_wrong_settings_are_told_in_one_line(tmp_path: Path, arguments: list[str], expected: str) -> None:
@@ -104,6 +107,35 @@ def test_a_directory_in_use_names_the_process(tmp_path: Path) -> None:
         assert done.returncode == CANNOT_START
         assert f"process {broker.pid}" in done.stderr.strip().splitlines()[-1]
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--set", "num.partitions=none"], ["--log-level", "loud"]])
+def test_where_logs_are_json_the_last_word_is_too(tmp_path: Path, arguments: list[str]) -> None:
+    done = ottla("broker", "--data", str(tmp_path / "data"), "--log-format", "json", *arguments)
+    assert done.returncode == WRONG_SETTINGS
+    (line,) = (json.loads(line) for line in done.stderr.splitlines())
+    assert (line["level"], line["logger"]) == ("CRITICAL", "ottla")
+    assert "it must be" in line["message"]
+
+
+def test_every_line_of_the_log_is_json_and_the_http_address_is_told(tmp_path: Path) -> None:
+    with WatchedBroker(tmp_path) as broker:
+        assert broker.stop() == OK
+        lines = broker.log_since_start().splitlines()
+    told = [line for line in lines if line.startswith("ottla broker")]
+    logged = [json.loads(line) for line in lines if line not in told]
+    assert all({"time", "level", "logger", "message"} <= set(line) for line in logged)
+    (address,) = (line["fields"]["address"] for line in logged if "fields" in line)
+    assert told[0] == f"ottla broker 1 metrics on {address}/metrics"
+    assert told[1].startswith("ottla broker 1 ready on ")
+    assert "shutting down" in [line["message"] for line in logged]
+
+
+class WatchedBroker(OttlaBroker):
+    """A broker with HTTP on a free port, that logs JSON."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--log-format", "json", "--set", "ottla.http.listeners=http://127.0.0.1:0"]
 
 
 def test_settings_come_from_a_file_and_options_win(tmp_path: Path) -> None:

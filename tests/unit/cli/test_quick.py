@@ -28,6 +28,7 @@ def read_the_long_way(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> 
         "broker -p 9093 -d here -c server.properties",
         "broker --set a=b --set c=d=e -s f=",
         "broker --set=a=b --log-level debug",
+        "broker --log-format json --log-level=info --log-format=text",
         "broker --config=one --config two",
         "broker --data= --log-level=",
     ],

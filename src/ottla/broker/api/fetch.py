@@ -50,6 +50,19 @@ TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
 NO_RECORDS = b""
 
+# Errors that a client has to expect; as in Kafka, only others count as failed requests.
+EXPECTED_ERRORS = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+
 # Answers share these instead of having their own; they are replaced, never changed.
 NO_DIVERGING_EPOCH = EpochEndOffset()
 NO_LEADER = LeaderIdAndEpoch()
@@ -87,6 +100,7 @@ class _Read:
         self._replica_id = replica_id
         self._by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
         self._size_bytes = 0
+        self._found: list[tuple[Partition, int]] = []
         self._urgent = False
 
     def may_answer_now(self) -> bool:
@@ -138,6 +152,7 @@ class _Read:
     def all_partitions(self) -> Answers:
         """Read every partition of the fetch, within the limits on bytes."""
         self._size_bytes = 0
+        self._found = []
         limit_bytes = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
         answers: Answers = []
         for target in self._fetch.targets:
@@ -155,8 +170,10 @@ class _Read:
             aborted_transactions=[] if self._request.isolation_level == READ_COMMITTED else None,
             records=NO_RECORDS,
         )
+        partition: Partition | None = None
         try:
             partition = self._broker.replicas.partition(self._name(target), wanted.partition)
+            partition.traffic.fetch_requests += 1
             partition.check_leader(wanted.current_leader_epoch)
             if self._replica_id >= 0:
                 raise KafkaError(
@@ -171,12 +188,15 @@ class _Read:
                 if found is not None:
                     answer.records = found
                     self._size_bytes += found.length
+                    self._found.append((partition, found.length))
             else:
                 self._urgent = True
             answer.high_watermark = partition.high_watermark
             answer.last_stable_offset = partition.last_stable_offset
             answer.log_start_offset = partition.log.log_start_offset
         except KafkaError as error:
+            if partition is not None and error.code not in EXPECTED_ERRORS:
+                partition.traffic.failed_fetch_requests += 1
             self._fail(answer, error.code)
         except OSError as error:
             logger.error("%s-%d cannot be read: %s", target.topic, wanted.partition, error)
@@ -199,6 +219,8 @@ class _Read:
 
     def response(self, answers: Answers) -> FetchResponse:
         response = FetchResponse(session_id=self._fetch.session_id)
+        for partition, size_bytes in self._found:
+            partition.traffic.bytes_out += size_bytes
         topics: dict[str | bytes, FetchableTopicResponse] = {}
         for target, answer in self._fetch.select(answers):
             key = target.topic_id if self._by_id else target.topic

@@ -47,6 +47,17 @@ ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 LEADER_HINT_SINCE_VERSION = 10
 
+# Refusals that a client has to expect; as in Kafka, only others count as failed requests.
+EXPECTED_ERRORS = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+
 # Answers share these instead of having their own; they are replaced, never changed.
 NO_LEADER = LeaderIdAndEpoch()
 NO_RECORD_ERRORS: list[BatchIndexAndErrorMessage] = []
@@ -105,7 +116,12 @@ def _append(
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
     if context.api_version < ZSTD_SINCE_VERSION and read_header(records).compression is Codec.ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
-    info = partition.append(records, acks)
+    partition.traffic.produce_requests += 1
+    try:
+        info = partition.append(records, acks)
+    except KafkaError as error:
+        _count_failure(partition, error)
+        raise
     if isinstance(info, asyncio.Future):
         waiting.append((answer, partition, None, info))
         return
@@ -113,6 +129,11 @@ def _append(
     acknowledgement = partition.acknowledgement(info, acks)
     if acknowledgement is not None:
         waiting.append((answer, partition, info, acknowledgement))
+
+
+def _count_failure(partition: Partition, error: KafkaError) -> None:
+    if error.code not in EXPECTED_ERRORS:
+        partition.traffic.failed_produce_requests += 1
 
 
 def _accept(answer: PartitionProduceResponse, info: AppendInfo) -> None:
@@ -146,6 +167,8 @@ async def _finish(request: ProduceRequest, response: ProduceResponse, waiting: l
         except TimeoutError:
             _refuse(answer, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the records are not on all in-sync replicas yet"))
         except KafkaError as error:
+            if info is None:
+                _count_failure(partition, error)
             _refuse(answer, error)
         except OSError as error:
             logger.error("%s cannot be written: %s", partition, error)
