@@ -29,6 +29,8 @@ class BrokerThread:
         self._properties = {
             "log.dirs": str(directory),
             "listeners": "PLAINTEXT://127.0.0.1:0",
+            # The tests' records are years old: retention is applied where a test asks for it.
+            "log.retention.check.interval.ms": "86400000",
             **(properties or {}),
         }
         self._prepare = prepare

@@ -47,7 +47,8 @@ def start_broker(
         return KafkaBroker(directory, port, properties=quick | (properties or {})).start()
     from tests.peers.ottla import OttlaBroker
 
-    return OttlaBroker(directory, port, properties=properties).start()
+    # Some records of the tests are years old; Apache Kafka is told the same.
+    return OttlaBroker(directory, port, properties={"log.retention.ms": "-1"} | (properties or {})).start()
 
 
 @pytest.fixture(scope="session")

@@ -193,6 +193,7 @@ class Broker:
             log_flush_offset_checkpoint_interval_ms=interval_ms("log.flush.offset.checkpoint.interval.ms"),
             log_flush_start_offset_checkpoint_interval_ms=interval_ms("log.flush.start.offset.checkpoint.interval.ms"),
             replica_high_watermark_checkpoint_interval_ms=interval_ms("replica.high.watermark.checkpoint.interval.ms"),
+            log_retention_check_interval_ms=interval_ms("log.retention.check.interval.ms"),
             producer_id_expiration_ms=interval_ms("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms=interval_ms("producer.id.expiration.check.interval.ms"),
         )

@@ -138,6 +138,13 @@ _KEYS = (
         "How often the first offsets of logs are written down.",
     ),
     ConfigKey(
+        "log.retention.check.interval.ms",
+        _LONG,
+        300_000,
+        at_least(1),
+        "How often logs are checked for segments that retention no longer keeps.",
+    ),
+    ConfigKey(
         "replica.high.watermark.checkpoint.interval.ms",
         _LONG,
         5_000,

@@ -4,6 +4,7 @@
 |-----------------------|----------------------------------------------------------------------------------------|
 | `log`                 | one partition's log: append, read, roll, flush                                         |
 | `segment`, `*_index`  | one segment file and its two sparse indexes                                            |
+| `retention`           | which segments are no longer kept, and how they go                                     |
 | `loader`, `recovery`  | from the files of a directory to a log, after a clean stop or a crash                  |
 | `producer_state`      | what idempotent producers sent last; snapshots of it                                   |
 | `leader_epochs`       | which leader epoch began at which offset                                               |

@@ -10,8 +10,9 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+DELETED_SUFFIX = ".deleted"
 # Left over by an interrupted delete, compaction or atomic write: never data.
-STRAY_SUFFIXES = (".deleted", ".cleaned", ".tmp")
+STRAY_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"

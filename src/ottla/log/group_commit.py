@@ -31,7 +31,12 @@ class GroupCommit:
         finally:
             self._running = None
 
-    async def settle(self) -> None:
-        """Wait until no flush is running, however it ends."""
-        while self._running is not None:
+    async def finish_running(self) -> None:
+        """Wait for the flush that is running, if there is one, however it ends."""
+        if self._running is not None:
             await asyncio.wait([self._running])
+
+    async def settle(self) -> None:
+        """Wait until no flush is running."""
+        while self._running is not None:
+            await self.finish_running()

@@ -29,8 +29,8 @@ from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.segment import BrokenSegment, Segment
 from ottla.log.segments import Segments
-from ottla.log.timestamps import FoundOffset, find_first_at_or_after, find_max_timestamp, time_search
-from ottla.log.validation import needs_records
+from ottla.log.timestamps import FoundOffset, search_first, search_latest
+from ottla.log.validation import does_not_fit, needs_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
 from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource
@@ -83,10 +83,10 @@ class Log:
         self._clock = clock
         self._executor = executor
         self._ids = ids
-        self._segments = Segments(loaded.segments)
+        self._segments = Segments(loaded.segments, self.recovery_point)
         self._active = self._segments.active
-        # Closed segments with records or index files that may not be on the device.
-        self._unflushed = self._segments.closed_reaching(self.recovery_point)
+        # Held by whoever takes closed segments out of the log; it is not closed or moved meanwhile.
+        self.reshaping = asyncio.Lock()
         self._commit = GroupCommit(self._flush_once, lambda: self.recovery_point)
         self._rolling: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -173,7 +173,7 @@ class Log:
         max_timestamp = header.max_timestamp
         segment = self._active
         if len(records) > self.config.segment_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-            raise self._does_not_fit(len(records), header)
+            raise does_not_fit(self.topic_partition, self.config, len(records), header)
         try:
             if records.readonly:
                 (length,) = _LENGTH_FIELD.unpack_from(records)
@@ -191,18 +191,6 @@ class Log:
             producer_state.update(header, first_offset, last_offset)
         append_time = max_timestamp if self._uses_append_time else _NO_TIMESTAMP
         return AppendInfo(first_offset, last_offset, append_time, self.log_start_offset, False)
-
-    def _does_not_fit(self, size_bytes: int, header: BatchHeader) -> KafkaError:
-        if size_bytes > self.config.segment_bytes:
-            return KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"{self.topic_partition}: a batch of at most segment.bytes={self.config.segment_bytes} bytes expected, "
-                f"{size_bytes} came",
-            )
-        return KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"{self.topic_partition}: {header.record_count} records do not fit into the offsets of one segment",
-        )
 
     def _unavailable(self) -> KafkaError:
         failure = self.directory.failure
@@ -255,20 +243,11 @@ class Log:
 
     async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record whose timestamp is at least `timestamp`: (offset, timestamp, leader epoch)."""
-        for segment in self._segments.all():
-            if segment.max_timestamp >= timestamp:
-                work = find_first_at_or_after
-                found = await self._executor.run(work, time_search(segment, timestamp), self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
+        return await search_first(self._segments, self._executor, timestamp, self.log_start_offset)
 
     async def offset_of_max_timestamp(self) -> FoundOffset | None:
         """The first record with the largest timestamp; None when no record has one."""
-        latest = max(self._segments.all(), key=lambda segment: segment.max_timestamp)
-        if latest.max_timestamp < 0:
-            return None
-        return await self._executor.run(find_max_timestamp, time_search(latest, latest.max_timestamp))
+        return await search_latest(self._segments, self._executor)
 
     # Rolling.
 
@@ -302,7 +281,6 @@ class Log:
             raise RuntimeError(f"{self.topic_partition} was appended to during a roll, though must_roll said True")
         self._segments.add(new)
         self._active = new
-        self._unflushed.append(old)
         old.release_indexes()
         self._draw_roll_time()
         self._in_background(self.flush(base_offset))
@@ -313,6 +291,30 @@ class Log:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    # Forgetting.
+
+    def advance_start(self, offset: int) -> None:
+        """Readers get nothing below `offset` from now on. Never beyond the high watermark, and never back."""
+        if self._closed or self.directory.failure is not None:
+            raise self._unavailable()
+        if offset > self.high_watermark:
+            limits = f"an offset up to the high watermark {self.high_watermark} expected, {offset} came"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition}: {limits}")
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.leader_epochs.truncate_from_start(offset)
+
+    async def detach_oldest(self, count: int) -> tuple[tuple[Segment, ...], list[str]]:
+        """Take closed segments out, under `reshaping`. They come back open, with the names their files now have."""
+        self.advance_start(self.segments[count].base_offset)
+        while self._segments.is_syncing(self.segments[:count]):
+            await self._commit.finish_running()
+        removed = self._segments.remove_oldest(count)
+        try:
+            return removed, await self._executor.run(self._files.set_aside, removed)
+        except OSError as error:
+            raise self._failed(error, "delete") from error
 
     # Flushing.
 
@@ -330,9 +332,10 @@ class Log:
 
     async def _flush_once(self) -> None:
         end_offset = self.log_end_offset
-        closed = tuple(self._unflushed)
+        closed = self._segments.begin_sync()
         epochs = self.leader_epochs
         started = self._clock.monotonic()
+        done = False
         try:
             if closed or epochs.changed:
                 entries = epochs.entries() if epochs.changed else None
@@ -340,14 +343,16 @@ class Log:
                 await self._executor.run(self._files.sync, closed, self._active.file, entries)
             else:
                 await self._executor.run(self._active.file.sync)
+            done = True
         except OSError as error:
             self.directory.fail(error)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {self.topic_partition} failed: {error}"
             ) from error
+        finally:
+            self._segments.end_sync(done=done)
         self.directory.flushes += 1
         self.directory.flush_seconds += self._clock.monotonic() - started
-        del self._unflushed[: len(closed)]
         self.recovery_point = end_offset
         self.last_flush_ms = self._clock.now_ms()
 
@@ -371,9 +376,10 @@ class Log:
             self.close_files()
 
     async def _settle(self) -> None:
-        """Wait until no roll and no flush is under way."""
-        while self._rolling is not None:
-            await asyncio.wait([self._rolling])
+        """Wait until no roll, no flush and no deletion of segments is under way."""
+        async with self.reshaping:
+            while self._rolling is not None:
+                await asyncio.wait([self._rolling])
         await self._commit.settle()
 
     def close_files(self) -> None:

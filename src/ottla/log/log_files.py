@@ -49,6 +49,21 @@ class LogFiles:
         sync_paths(self._disk, [*active.index_paths(), self._snapshot_path(end_offset)])
         self._disk.sync_directory(self.path)
 
+    def set_aside(self, segments: tuple[Segment, ...]) -> list[str]:
+        """Rename the files of segments that left the log, so that they never count again; returns the new names.
+
+        Oldest first, and of each segment the records first: a crash in between leaves whole segments without a hole,
+        and index files that nobody misses. A segment's snapshot is of no use without the records after it.
+        """
+        renamed: list[str] = []
+        for segment in segments:
+            for suffix in (*files.SEGMENT_SUFFIXES, files.SNAPSHOT_SUFFIX):
+                path = segment.path_of(suffix)
+                if self._disk.exists(path):
+                    renamed.append(path + files.DELETED_SUFFIX)
+                    self._disk.rename(path, renamed[-1])
+        return renamed
+
     def rename(self, new_path: str) -> None:
         self._disk.rename(self.path, new_path)
         self.path = new_path

@@ -18,6 +18,7 @@ from ottla.log.files import TopicPartition
 from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
 from ottla.log.loader import LogLoader
 from ottla.log.log import Log
+from ottla.log.retention import Retention
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.runtime import Clock, Disk, Executor, IdSource
 
@@ -34,6 +35,7 @@ class LogManagerSettings:
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
+    log_retention_check_interval_ms: int = 300_000
     flush_check_interval_ms: int = 100
     index_cache_bytes: int = DEFAULT_LIMIT_BYTES
 
@@ -61,6 +63,7 @@ class LogManager:
         self._executor = executor
         self._ids = ids
         self._cache = IndexCache(self.settings.index_cache_bytes)
+        self._retention = Retention(disk=disk, clock=clock, executor=executor)
         self._logs: dict[TopicPartition, Log] = {}
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
         self._deletions: dict[asyncio.Task[None], Log] = {}
@@ -212,6 +215,9 @@ class LogManager:
         log = self._logs.pop(TopicPartition(topic, partition), None)
         if log is None:
             return False
+        if log.log_start_offset > 0:
+            # Or the next topic of this name could inherit it after a crash.
+            await self.checkpoint_log_start_offsets()
         name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex())
         await log.retire(files.join(log.directory.path, name))
         task = asyncio.get_running_loop().create_task(self._delete_later(log))
@@ -229,7 +235,7 @@ class LogManager:
     # Keeping.
 
     async def run(self) -> None:
-        """Checkpoints, flushes by time and expiry of producers, until cancelled."""
+        """Checkpoints, flushes by time, retention and expiry of producers, until cancelled."""
         settings = self.settings
         async with asyncio.TaskGroup() as group:
             for interval_ms, work in (
@@ -237,6 +243,7 @@ class LogManager:
                 (settings.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_start_offsets),
                 (settings.replica_high_watermark_checkpoint_interval_ms, self.checkpoint_high_watermarks),
                 (settings.flush_check_interval_ms, self.flush_overdue),
+                (settings.log_retention_check_interval_ms, self.apply_retention),
                 (settings.producer_id_expiration_check_interval_ms, self.expire_producers),
             ):
                 group.create_task(self._repeat(interval_ms / 1000, work))
@@ -291,6 +298,10 @@ class LogManager:
                 except KafkaError:
                     continue  # The directory is marked as failed by now.
 
+    async def apply_retention(self) -> None:
+        """Delete the segments that logs no longer keep."""
+        await self._retention.apply(self.all_logs())
+
     def expire_producers(self) -> None:
         now_ms = self._clock.now_ms()
         for log in self._logs.values():
@@ -318,6 +329,7 @@ class LogManager:
                     broken.add(log.directory.path)
 
         await asyncio.gather(*(close(log) for log in self.all_logs()))
+        await self._retention.close()
         await self.checkpoint_recovery_points()
         await self.checkpoint_log_start_offsets()
         await self.checkpoint_high_watermarks()

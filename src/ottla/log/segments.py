@@ -7,13 +7,19 @@ from ottla.log.segment import Segment
 
 class Segments:
     """Never empty; the last one is the active one. Every offset of the log is in the last segment that begins at or
-    before it, except that compaction may leave a hole at a segment's end."""
+    before it, except that compaction may leave a hole at a segment's end.
 
-    __slots__ = ("_all", "_base_offsets", "active")
+    Knows as well which closed segments have records or index files that may not be on the device. A segment that a
+    flush is working on must keep its files, and so its place here, until the flush is over.
+    """
 
-    def __init__(self, segments: list[Segment]) -> None:
+    __slots__ = ("_all", "_base_offsets", "_syncing", "_unflushed", "active")
+
+    def __init__(self, segments: list[Segment], recovery_point: int) -> None:
         self._all = segments
         self._base_offsets = [segment.base_offset for segment in segments]
+        self._unflushed = self._closed_reaching(recovery_point)
+        self._syncing: tuple[Segment, ...] = ()
         self.active = segments[-1]
 
     def __len__(self) -> int:
@@ -26,13 +32,45 @@ class Segments:
     def size_bytes(self) -> int:
         return sum(segment.file.size for segment in self._all)
 
+    @property
+    def first_base_offset(self) -> int:
+        return self._base_offsets[0]
+
     def add(self, segment: Segment) -> None:
+        """Begin a new active segment; the one before it is closed from now on."""
         assert segment.base_offset > self._base_offsets[-1], "segments are added at the end"
+        self._unflushed.append(self.active)
         self._all.append(segment)
         self._base_offsets.append(segment.base_offset)
         self.active = segment
 
-    def closed_reaching(self, offset: int) -> list[Segment]:
+    def remove_oldest(self, count: int) -> tuple[Segment, ...]:
+        """Take the oldest segments out. Not the active one, and none that a flush is working on."""
+        removed = tuple(self._all[:count])
+        assert self.active not in removed, "a log has an active segment"
+        assert not self.is_syncing(removed), "a flush needs the files of its segments"
+        del self._all[:count], self._base_offsets[:count]
+        self._unflushed = [segment for segment in self._unflushed if segment not in removed]
+        return removed
+
+    # Flushing.
+
+    def begin_sync(self) -> tuple[Segment, ...]:
+        """The closed segments that the flush which begins now has to cover."""
+        closed = tuple(self._unflushed)
+        self._syncing = (*closed, self.active)
+        return closed
+
+    def end_sync(self, *, done: bool) -> None:
+        """The flush is over; `done` when its segments are on the device."""
+        if done:
+            del self._unflushed[: len(self._syncing) - 1]
+        self._syncing = ()
+
+    def is_syncing(self, segments: tuple[Segment, ...]) -> bool:
+        return any(segment in self._syncing for segment in segments)
+
+    def _closed_reaching(self, offset: int) -> list[Segment]:
         """Closed segments that end at or above `offset`."""
         return [
             segment

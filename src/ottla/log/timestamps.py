@@ -1,11 +1,12 @@
-"""Finding records by time. Blocking: runs in the executor, on segments as they were when the search began."""
+"""Finding records by time. The walk over batches blocks: it runs in the executor, on one segment after another."""
 
 from typing import NamedTuple
 
 from ottla.log.batch_scan import scan_batches
 from ottla.log.segment import Segment
+from ottla.log.segments import Segments
 from ottla.records import BatchHeader, CorruptRecord, find_timestamp, max_timestamp_record, read_records
-from ottla.runtime import File
+from ottla.runtime import Executor, File
 
 
 class FoundOffset(NamedTuple):
@@ -28,6 +29,26 @@ def time_search(segment: Segment, timestamp: int) -> TimeSearch:
     indexes = segment.indexes()
     position = indexes.offsets.lookup(indexes.times.lookup(timestamp))
     return TimeSearch(segment.file, position, segment.file.size, timestamp)
+
+
+async def search_first(segments: Segments, executor: Executor, timestamp: int, start_offset: int) -> FoundOffset | None:
+    """The first record at or after `start_offset` whose timestamp is at least `timestamp`, in any segment."""
+    for segment in segments.all():
+        # While the last one was searched, those after it may have been deleted.
+        if segment.max_timestamp >= timestamp and segment.base_offset >= segments.first_base_offset:
+            search = time_search(segment, timestamp)
+            found = await executor.run(find_first_at_or_after, search, start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+async def search_latest(segments: Segments, executor: Executor) -> FoundOffset | None:
+    """The first record with the largest timestamp; None when no record has one."""
+    latest = max(segments.all(), key=lambda segment: segment.max_timestamp)
+    if latest.max_timestamp < 0:
+        return None
+    return await executor.run(find_max_timestamp, time_search(latest, latest.max_timestamp))
 
 
 def find_first_at_or_after(search: TimeSearch, start_offset: int) -> FoundOffset | None:

@@ -17,6 +17,7 @@ limit on old timestamps needs the smallest one, and a topic with a codec of its 
 
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
+from ottla.log.files import TopicPartition
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import (
     HEADER_BYTES,
@@ -158,4 +159,20 @@ def _bad_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> KafkaError
     latest = now_ms + config.message_timestamp_after_max_ms
     return KafkaError(
         ErrorCode.INVALID_TIMESTAMP, f"a timestamp from {earliest} to {latest} expected, {timestamp} came"
+    )
+
+
+def does_not_fit(
+    topic_partition: TopicPartition, config: LogConfig, size_bytes: int, header: BatchHeader
+) -> KafkaError:
+    """Why a valid batch cannot be appended to any segment."""
+    if size_bytes > config.segment_bytes:
+        return KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{topic_partition}: a batch of at most segment.bytes={config.segment_bytes} bytes expected, "
+            f"{size_bytes} came",
+        )
+    return KafkaError(
+        ErrorCode.INVALID_RECORD,
+        f"{topic_partition}: {header.record_count} records do not fit into the offsets of one segment",
     )

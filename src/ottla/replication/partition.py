@@ -29,6 +29,7 @@ from ottla.runtime import Clock, Executor, FileRange
 logger = logging.getLogger(__name__)
 
 ACKS_ALL = -1
+UP_TO_HIGH_WATERMARK = -1
 
 
 class _QueuedAppend:
@@ -257,6 +258,25 @@ class Partition:
     def _slowest_follower(self) -> int:
         followers = (replica for replica in self.isr if replica != self._node_id)
         return min(self._follower_end_offsets.get(replica, 0) for replica in followers)
+
+    # Forgetting
+
+    def delete_records(self, before_offset: int) -> int:
+        """Let the records below an offset be gone (-1: below the high watermark); the first offset that is left.
+
+        Readers notice at once; the files go when retention is applied next.
+        """
+        self.check_leader()
+        log = self.log
+        if log.config.compact and not log.config.delete:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, f"{self}: records can be deleted where cleanup.policy has delete"
+            )
+        offset = log.high_watermark if before_offset == UP_TO_HIGH_WATERMARK else before_offset
+        if offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: an offset expected, {before_offset} came")
+        log.advance_start(offset)
+        return log.log_start_offset
 
     # Reading
 

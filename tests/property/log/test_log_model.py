@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,17 +36,41 @@ class Stored:
 
 @dataclass
 class Model:
+    """Batches stay here when they are deleted: a crash may bring them back, as long as the new start is not written.
+
+    `first_epochs` are those of records that are gone for good. Below `epochs_from`, those of records that a crash
+    brought back may be unknown.
+    """
+
     batches: list[Stored] = field(default_factory=list)
     flushed_offset: int = 0
+    start_offset: int = 0
+    written_start_offset: int = 0
+    first_epochs: list[tuple[int, int]] = field(default_factory=list)
+    epochs_from: int = 0
+    latest_epoch: int = 0
+    forgotten_producers: set[int] = field(default_factory=set)
 
     @property
     def end_offset(self) -> int:
-        return self.batches[-1].next_offset if self.batches else 0
+        return max(self.start_offset, self.batches[-1].next_offset if self.batches else 0)
 
     def content(self) -> bytes:
-        return b"".join(batch.data for batch in self.batches)
+        return b"".join(batch.data for batch in self.batches if batch.next_offset > self.start_offset)
+
+    def epochs(self, from_offset: int) -> list[tuple[int, int]]:
+        found = list(self.first_epochs)
+        for batch in self.batches:
+            epoch = read_header(batch.data).partition_leader_epoch
+            if not found or found[-1][0] != epoch:
+                found.append((epoch, batch.first_offset))
+        while len(found) > 1 and found[1][1] <= from_offset:
+            del found[0]
+        return [(epoch, max(offset, from_offset)) for epoch, offset in found]
 
     def last_of(self, producer_id: int) -> Stored | None:
+        if producer_id in self.forgotten_producers:
+            return None
         return next((batch for batch in reversed(self.batches) if batch.producer_id == producer_id), None)
 
 
@@ -101,9 +125,10 @@ class LogMachine(RuleBasedStateMachine):
     def _append(
         self, batch: memoryview, timestamps: list[int], epoch_step: int, producer_id: int = -1, sequence: int = -1
     ) -> None:
-        epoch = max(self.log.latest_epoch, 0) + epoch_step
+        self.model.latest_epoch = epoch = self.model.latest_epoch + epoch_step
         info = self.loop.run_until_complete(append(self.log, batch, leader_epoch=epoch))
         assert not info.duplicate
+        self.model.forgotten_producers.discard(producer_id)
         assert info.first_offset == self.model.end_offset
         assert info.last_offset == info.first_offset + len(timestamps) - 1
         self.model.batches.append(
@@ -146,14 +171,38 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def checkpoint(self) -> None:
         self.loop.run_until_complete(self.rig.manager.checkpoint_recovery_points())
+        self.loop.run_until_complete(self.rig.manager.checkpoint_log_start_offsets())
+        self.model.written_start_offset = self.model.start_offset
 
     def _take_flushed(self) -> None:
         self.model.flushed_offset = max(self.model.flushed_offset, self.log.flushed_offset)
+
+    @rule(fraction=st.floats(0, 1))
+    def delete_records(self, fraction: float) -> None:
+        self.model.start_offset += round(fraction * (self.model.end_offset - self.model.start_offset))
+        self.log.high_watermark = self.log.log_end_offset
+        self.log.advance_start(self.model.start_offset)
+
+    @rule(retention_bytes=st.integers(-1, 2000), replicated=st.floats(0, 1))
+    def apply_retention(self, retention_bytes: int, replicated: float) -> None:
+        start, end = self.model.start_offset, self.model.end_offset
+        self.log.high_watermark = start + round(replicated * (end - start))
+        self.log.update_config(replace(self.log.config, retention_bytes=retention_bytes, file_delete_delay_ms=0))
+        self.loop.run_until_complete(self.rig.manager.apply_retention())
+        self._take_flushed()
+        assert start <= self.log.log_start_offset <= self.log.high_watermark
+        self.model.start_offset = self.log.log_start_offset
+        first, *rest = self.log.segments
+        assert not rest or rest[0].base_offset > self.log.log_start_offset
+        if retention_bytes >= 0 and first.size_bytes and self.log.high_watermark == end:
+            assert self.log.size_bytes - first.size_bytes < retention_bytes
 
     @rule()
     def restart(self) -> None:
         self.log = self.loop.run_until_complete(self.rig.restart())
         assert self.log.recovery_point == self.model.end_offset
+        assert self.log.log_start_offset == self.model.start_offset
+        self.model.written_start_offset = self.model.start_offset
 
     @rule(seed=st.integers(0, 2**32), suffix=st.sampled_from([".index", ".timeindex"]), damage=st.integers(0, 2))
     def restart_with_a_damaged_index(self, seed: int, suffix: str, damage: int) -> None:
@@ -169,6 +218,7 @@ class LogMachine(RuleBasedStateMachine):
             file.append([GARBAGE])
         self.log = self.loop.run_until_complete(self.rig.open())
         assert self.log.log_end_offset == self.model.end_offset
+        self.model.written_start_offset = self.model.start_offset
 
     @rule(seed=st.integers(0, 2**32))
     def crash(self, seed: int) -> None:
@@ -176,16 +226,36 @@ class LogMachine(RuleBasedStateMachine):
         self.log = self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
         end = self.log.log_end_offset
         assert self.model.flushed_offset <= end <= self.model.end_offset
+        assert self.model.written_start_offset <= self.log.log_start_offset <= self.model.start_offset
+        old_start, self.model.start_offset = self.model.start_offset, self.log.log_start_offset
         while self.model.end_offset > end:
             self.model.batches.pop()
         assert self.model.end_offset == end
+        self._forget(old_start)
+
+    def _forget(self, old_start: int) -> None:
+        """What is below the start may be unknown after a crash, and all is when not even the start was reached."""
+        model = self.model
+        if model.batches and model.batches[-1].next_offset < model.start_offset:
+            model.batches.clear()
+            model.first_epochs = self.log.leader_epochs.entries()
+            model.forgotten_producers.update(PRODUCERS)
+            assert not self.log.producer_state.producers
+        offsets = range(model.start_offset, max(old_start, model.epochs_from) + 1)
+        entries = self.log.leader_epochs.entries()
+        model.epochs_from = next((offset for offset in offsets if model.epochs(offset) == entries), model.start_offset)
+        for producer_id in PRODUCERS:
+            last = model.last_of(producer_id)
+            is_known = producer_id in self.log.producer_state.producers
+            if last is not None and last.first_offset < model.start_offset and not is_known:
+                model.forgotten_producers.add(producer_id)
 
     # Reading.
 
     @rule(fraction=st.floats(0, 1), max_bytes=st.integers(0, 2000), limit=st.floats(0, 1), whole=st.booleans())
     @precondition(lambda self: bool(self.model.batches))
     def read(self, fraction: float, max_bytes: int, limit: float, whole: bool) -> None:
-        offset = round(fraction * self.model.end_offset)
+        offset = self.model.start_offset + round(fraction * (self.model.end_offset - self.model.start_offset))
         bounds = [0, *(batch.next_offset for batch in self.model.batches)]
         up_to = bounds[round(limit * (len(bounds) - 1))]
         found = self.log.read(offset, max_bytes, up_to_offset=up_to, min_one_batch=whole)
@@ -207,9 +277,12 @@ class LogMachine(RuleBasedStateMachine):
         target = START_MS + delay
         found = self.loop.run_until_complete(self.log.offset_for_timestamp(target))
         flat = [(b.first_offset + i, t) for b in self.model.batches for i, t in enumerate(b.timestamps)]
-        expected = next(((offset, stamp) for offset, stamp in flat if stamp >= target), None)
+        start = self.model.start_offset
+        expected = next(((offset, stamp) for offset, stamp in flat if stamp >= target and offset >= start), None)
         assert (found[:2] if found else None) == expected
         latest = self.loop.run_until_complete(self.log.offset_of_max_timestamp())
+        # As in Kafka, the largest timestamp may be that of a record below the start, while its segment is there.
+        flat = [(offset, stamp) for offset, stamp in flat if offset >= self.log.segments[0].base_offset]
         newest = max((stamp for _, stamp in flat), default=None)
         if newest is None:
             assert latest is None
@@ -219,7 +292,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(distance=st.integers(1, 5), below=st.booleans())
     def read_outside(self, distance: int, below: bool) -> None:
-        offset = -distance if below else self.log.log_end_offset + distance
+        offset = self.log.log_start_offset - distance if below else self.log.log_end_offset + distance
         with pytest.raises(KafkaError) as caught:
             self.log.read(offset, 100, up_to_offset=self.log.log_end_offset)
         assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -229,18 +302,18 @@ class LogMachine(RuleBasedStateMachine):
     @invariant()
     def holds_everything(self) -> None:
         if hasattr(self, "log"):
+            assert self.log.log_start_offset == self.model.start_offset
             assert self.log.log_end_offset == self.model.end_offset
             assert read_all(self.log, 300) == self.model.content()
 
     @invariant()
     def epochs_are_those_of_the_batches(self) -> None:
         if hasattr(self, "log"):
-            expected: list[tuple[int, int]] = []
-            for batch in self.model.batches:
-                epoch = read_header(batch.data).partition_leader_epoch
-                if not expected or expected[-1][0] != epoch:
-                    expected.append((epoch, batch.first_offset))
-            assert self.log.leader_epochs.entries() == expected
+            model = self.model
+            found = self.log.leader_epochs.entries()
+            # A start forgets the epoch that no record is left of, until a leader names it again.
+            forgot = not found and model.start_offset == model.end_offset
+            assert forgot or found == model.epochs(max(model.start_offset, model.epochs_from))
 
     @invariant()
     def indexes_point_at_batches(self) -> None:
