@@ -22,6 +22,7 @@ HOT_MODULES = (
     "ottla.broker.dispatch",
     "ottla.broker.fetch_sessions",
     "ottla.broker.metrics_requests",
+    "ottla.broker.metrics_text",
     "ottla.broker.outbox",
     "ottla.broker.promise",
     "ottla.broker.vigil",

@@ -93,6 +93,12 @@ def parse_head(head: bytes) -> tuple[str, str]:
     return method, path
 
 
+def address_of(endpoint: Endpoint) -> str:
+    """A URL for people and machines; every address of this machine is shown as one that stands for all."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host or "0.0.0.0"
+    return f"http://{host}:{endpoint.port}"
+
+
 class HttpServer:
     def __init__(self, pages: Mapping[str, Page], limits: HttpLimits | None = None) -> None:
         self._pages = dict(pages)
@@ -186,8 +192,7 @@ def _listen(endpoint: Endpoint, backlog: int) -> socket.socket:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"cannot listen on http://{endpoint.host}:{endpoint.port}: {error.strerror or error}; "
-            "change `ottla.http.listeners`",
+            f"cannot listen on {address_of(endpoint)}: {error.strerror or error}; change `ottla.http.listeners`",
         ) from error
     sock.setblocking(False)
     return sock

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import Handler
-from ottla.broker.http import HttpAnswer, HttpServer, text_answer
+from ottla.broker.http import HttpAnswer, HttpServer, address_of, text_answer
 from ottla.broker.metrics import BrokerMetrics
 from ottla.broker.metrics_process import LoopLag
 from ottla.broker.metrics_requests import RequestMetrics
@@ -57,7 +57,7 @@ class Watching:
         self._lag.start()
         bound = await self._http.open(self._broker.config.http_listeners)
         for endpoint in bound:
-            address = f"http://{endpoint.host}:{endpoint.port}"
+            address = address_of(endpoint)
             logger.info("metrics and health are on %s", address, extra={"address": address})
         return tuple(bound)
 

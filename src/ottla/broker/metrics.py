@@ -52,7 +52,7 @@ TRAFFIC: tuple[tuple[Family, Callable[[Traffic], int]], ...] = (
     (_traffic("bytesin", "Bytes of batches that producers sent."), attrgetter("bytes_in")),
     (_traffic("bytesout", "Bytes of batches that consumers were given."), attrgetter("bytes_out")),
     (_traffic("totalproducerequests", "Partitions that were produced to."), attrgetter("produce_requests")),
-    (_traffic("totalfetchrequests", "Partitions that were read, again after a wait."), attrgetter("fetch_requests")),
+    (_traffic("totalfetchrequests", "Partitions that were read."), attrgetter("fetch_requests")),
     (
         _traffic("failedproducerequests", "Those where producing failed in a way that clients need not expect."),
         attrgetter("failed_produce_requests"),
@@ -185,15 +185,19 @@ class BrokerMetrics:
     async def render(self) -> bytes:
         """All metrics as text. The loop turns whenever a slice is over."""
         process = await self._executor.run(read_process)
+        slices: list[bytes] = []
         pieces: list[str] = []
         clock = self._clock
         end = clock() + SLICE_SECONDS
         for piece in self._pieces(process):
             pieces.append(piece)
             if clock() >= end:
+                slices.append("".join(pieces).encode())
+                pieces.clear()
                 await asyncio.sleep(0)
                 end = clock() + SLICE_SECONDS
-        return "".join(pieces).encode()
+        slices.append("".join(pieces).encode())
+        return b"".join(slices)
 
     def _pieces(self, process: ProcessNumbers) -> Iterator[str]:
         """Text in small pieces; an empty one where there was work but nothing to say."""

@@ -42,6 +42,7 @@ _ERROR_FIELD_SUFFIX = "error_code"
 
 # Where the error codes of a struct are: the names of its own, and the fields below which there are more.
 ErrorPlaces = tuple[tuple[str, ...], tuple[tuple[str, bool, Any], ...]]
+LEAF: ErrorPlaces = (("error_code",), ())
 
 
 def error_places(struct: StructType) -> ErrorPlaces:
@@ -68,11 +69,16 @@ def count_errors(errors: dict[int, int], message: Struct, places: ErrorPlaces) -
         value = getattr(message, name)
         if value is None:
             continue
-        if is_array:
+        if not is_array:
+            count_errors(errors, value, inner)
+        elif inner == LEAF:
+            for item in value:
+                code = item.error_code
+                if code:
+                    errors[code] = errors.get(code, 0) + 1
+        else:
             for item in value:
                 count_errors(errors, item, inner)
-        else:
-            count_errors(errors, value, inner)
 
 
 class ApiNumbers:

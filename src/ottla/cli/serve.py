@@ -117,8 +117,11 @@ async def _serve(config: BrokerConfig) -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     addresses = ",".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints)
-    for endpoint in broker.http_endpoints:
-        sys.stdout.write(f"ottla broker {config.node_id} metrics on http://{endpoint.host}:{endpoint.port}/metrics\n")
+    if broker.http_endpoints:
+        from ottla.broker.http import address_of
+
+        for endpoint in broker.http_endpoints:
+            sys.stdout.write(f"ottla broker {config.node_id} metrics on {address_of(endpoint)}/metrics\n")
     sys.stdout.write(f"ottla broker {config.node_id} ready on {addresses}\n")
     sys.stdout.flush()
     await stop.wait()

@@ -5,7 +5,7 @@ import http.client
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from tests.wire_client import WireClient
 from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
 from ottla.broker.metrics import FAMILIES, PARTITIONS, BrokerMetrics
+from ottla.cluster.image import BrokerRegistration, ClusterImage
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from ottla.protocol.messages.fetch import FetchResponse
@@ -55,6 +56,14 @@ def scrape(broker: Broker) -> Exposition:
     status, text = get(broker, "/metrics")
     assert status == 200, text
     return Exposition(text)
+
+
+def scrape_until(broker: Broker, condition: Callable[[Exposition], bool]) -> Exposition:
+    for _ in range(10_000):
+        shown = scrape(broker)
+        if condition(shown):
+            return shown
+    raise AssertionError("the metrics never came to show it")
 
 
 def traffic(shown: Exposition, **labels: str) -> dict[str, float]:
@@ -159,12 +168,12 @@ def test_a_fetch_that_waits_is_seen_and_its_bytes_count_once(running: Broker, cl
     create_topic(client, topic)
     first, second = batch(b"1"), batch(b"2")
     produce(client, topic, first)
+    before = traffic(scrape(running), topic=topic)["totalfetchrequests"]
     waiting = fetch_request(topic, 0, max_wait_ms=PATIENCE_MS, min_bytes=len(first) + 1)
     purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
     with WireClient(running.endpoints[0].port) as consumer:
         consumer.send(waiting, FETCH_BY_NAME)
-        while scrape(running).value(purgatory, delayedOperation="Fetch") != 1:
-            pass
+        scrape_until(running, lambda shown: shown.value(purgatory, delayedOperation="Fetch") == 1)
         assert traffic(scrape(running), topic=topic)["bytesout"] == 0
         produce(client, topic, second)
         answer = only_partition(consumer.receive(waiting, FetchResponse, FETCH_BY_NAME))
@@ -172,6 +181,7 @@ def test_a_fetch_that_waits_is_seen_and_its_bytes_count_once(running: Broker, cl
     after = scrape(running)
     assert after.value(purgatory, delayedOperation="Fetch") == 0
     assert traffic(after, topic=topic)["bytesout"] == len(first) + len(second)
+    assert traffic(after, topic=topic)["totalfetchrequests"] == before + 1
 
 
 def test_batches_that_wait_for_a_roll_count_as_well(running: Broker, client: WireClient, topic: str) -> None:
@@ -193,8 +203,7 @@ def test_a_deleted_topic_leaves_but_the_sums_stay(running: Broker, client: WireC
     (result,) = client.ask(gone, DeleteTopicsResponse).responses
     assert result.error_code == ErrorCode.NONE
     name = "kafka_server_brokertopicmetrics_messagesin_total"
-    while (("topic", topic),) in (after := scrape(running)).labels(name):
-        pass
+    after = scrape_until(running, lambda shown: (("topic", topic),) not in shown.labels(name))
     assert after.value(name) == before.value(name)
     assert not any(("topic", topic) in labels for labels in after.labels("kafka_log_log_size"))
 
@@ -281,6 +290,20 @@ def test_a_broker_without_a_usable_directory_is_not_ready(tmp_path: Path, topic:
         shown = scrape(thread.broker)
         assert shown.value("kafka_log_logmanager_offlinelogdirectorycount") == 1
         assert shown.value("kafka_server_replicamanager_offlinereplicacount") == 2
+
+
+@pytest.mark.parametrize(
+    ("brokers", "reason"),
+    [
+        ({}, "not registered in the cluster"),
+        ({1: BrokerRegistration(1, (), None, 5, b"", is_fenced=True)}, "the controller has not admitted this broker"),
+    ],
+)
+def test_a_broker_that_is_out_of_its_cluster_is_not_ready(
+    running: Broker, monkeypatch: pytest.MonkeyPatch, brokers: dict[int, BrokerRegistration], reason: str
+) -> None:
+    monkeypatch.setattr(Broker, "image", ClusterImage(brokers=brokers))
+    assert get(running, "/readyz") == (503, f"not ready: {reason}\n")
 
 
 class HoldingDisk(RealDisk):

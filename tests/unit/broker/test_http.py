@@ -10,7 +10,7 @@ from http import HTTPStatus
 import pytest
 from tests.unit.broker.serving import LOOPBACK, PATIENCE_SECONDS, until
 
-from ottla.broker.http import HttpAnswer, HttpLimits, HttpServer, text_answer
+from ottla.broker.http import HttpAnswer, HttpLimits, HttpServer, address_of, text_answer
 from ottla.cluster.image import Endpoint
 
 GET = b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -241,6 +241,14 @@ def test_a_port_that_is_taken_names_the_setting() -> None:
                 await HttpServer({}).open([Endpoint("http", LOOPBACK, running.port)])
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("localhost", "http://localhost:9644"), ("::1", "http://[::1]:9644"), ("", "http://0.0.0.0:9644")],
+)
+def test_addresses_can_be_copied_into_a_browser(host: str, address: str) -> None:
+    assert address_of(Endpoint("http", host, 9644)) == address
 
 
 def test_an_empty_host_is_every_address() -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,10 @@ def test_where_logs_are_json_the_last_word_is_too(tmp_path: Path, arguments: lis
 
 def test_every_line_of_the_log_is_json_and_the_http_address_is_told(tmp_path: Path) -> None:
     with WatchedBroker(tmp_path) as broker:
+        (url,) = re.findall(r"metrics on (\S+)", broker.log_since_start())
+        for page, expected in (("metrics", "process_open_fds "), ("readyz", "ready\n"), ("healthz", "ok\n")):
+            with urllib.request.urlopen(url.replace("metrics", page), timeout=20) as answer:
+                assert expected in answer.read().decode()
         assert broker.stop() == OK
         lines = broker.log_since_start().splitlines()
     told = [line for line in lines if line.startswith("ottla broker")]

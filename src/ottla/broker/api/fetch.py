@@ -88,7 +88,7 @@ def handle(broker: "Broker", context: RequestContext, request: FetchRequest) -> 
 
 
 class _Read:
-    """One fetch request being answered: reads once, and once more if it had to wait."""
+    """One fetch request being answered: reads once, and once more if it had to wait, which is not counted again."""
 
     def __init__(
         self, broker: "Broker", context: RequestContext, request: FetchRequest, fetch: FetchContext, replica_id: int
@@ -102,6 +102,7 @@ class _Read:
         self._size_bytes = 0
         self._found: list[tuple[Partition, int]] = []
         self._urgent = False
+        self._counts = 1
 
     def may_answer_now(self) -> bool:
         return (
@@ -112,6 +113,7 @@ class _Read:
         )
 
     def answer_later(self) -> Promise[FetchResponse]:
+        self._counts = 0
         answer: Promise[FetchResponse] = Promise()
         wait = FetchWait(
             self._partitions(), self._request.min_bytes - self._size_bytes, self._request.max_wait_ms / 1000
@@ -173,7 +175,7 @@ class _Read:
         partition: Partition | None = None
         try:
             partition = self._broker.replicas.partition(self._name(target), wanted.partition)
-            partition.traffic.fetch_requests += 1
+            partition.traffic.fetch_requests += self._counts
             partition.check_leader(wanted.current_leader_epoch)
             if self._replica_id >= 0:
                 raise KafkaError(
