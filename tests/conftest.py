@@ -14,6 +14,8 @@ import pytest
 from tests.peers.paths import REPOSITORY
 from tests.peers.process import ServerProcess
 
+pytest_plugins = ["pytester"]
+
 _TARGETS = ("ottla", "kafka")
 _topic_numbers = itertools.count(1)
 

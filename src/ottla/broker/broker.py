@@ -3,6 +3,7 @@
 start     lock the directories -> open the store -> load the logs -> bind the ports -> register, elect
           -> apply the image -> accept connections
 shutdown  stop accepting -> let owed answers leave -> deregister -> close the logs cleanly -> close the store
+crash     give back sockets, threads, store and locks, and nothing else: what a killed process leaves behind
 """
 
 import asyncio
@@ -67,7 +68,8 @@ class Leader:
 class Broker:
     """Everything that runs in one broker process, on one event loop.
 
-    `start` and `shutdown` are called once each, on the same loop; what is listed below exists from `start` on.
+    `start` and `shutdown` (or `crash`) are called once each, on the same loop; what is listed below exists from
+    `start` on. One that need not be durable, for tests, starts faster, and a power cut may damage its store.
     `busy_with` says what keeps clients from being served: starting or ending; empty while they are.
     """
 
@@ -82,8 +84,10 @@ class Broker:
         disk: Disk | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        is_durable: bool = True,
     ) -> None:
         self.config = config
+        self._is_durable = is_durable
         self.endpoints: tuple[Endpoint, ...] = ()
         self.http_endpoints: tuple[Endpoint, ...] = ()
         self.busy_with = "starting"
@@ -96,6 +100,7 @@ class Broker:
         self._executor = ThreadExecutor()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
+        self._stack_of_crash = contextlib.AsyncExitStack()
         self._applying = asyncio.Lock()
         self._image_changed = asyncio.Event()
 
@@ -147,10 +152,13 @@ class Broker:
         self._stack.callback(self._executor.shutdown)
         if self._watching is not None:
             self._stack.push_async_callback(self._watching.close)
+            self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
+        self._stack_of_crash.callback(self._executor.shutdown)
         directories = self._open_directories()
-        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE))
+        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
         self._stack.push_async_callback(store.close)
+        self._stack_of_crash.push_async_callback(store.close)
         cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id)
         if cluster_id != directories[0].cluster_id:
             raise StartError(
@@ -159,6 +167,7 @@ class Broker:
         self._metadata = MetadataCache(store)
         server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._stack.push_async_callback(server.shutdown)
+        self._stack_of_crash.push_async_callback(server.shutdown, 0.0)
         self.endpoints = self._advertised(server.bind(self.config.listeners))
         self.busy_with = "loading the logs"
         await self._load_logs(directories)
@@ -184,6 +193,7 @@ class Broker:
             cluster_id = directories[0].cluster_id if directories else None
             directory.open(self.config.node_id, self._ids, cluster_id)
             self._stack.callback(directory.close)
+            self._stack_of_crash.callback(directory.close)
             directories.append(directory)
         return directories
 
@@ -255,6 +265,7 @@ class Broker:
             await asyncio.gather(task, return_exceptions=True)
 
         self._stack.push_async_callback(stop)
+        self._stack_of_crash.push_async_callback(stop)
 
     async def _follow_image(self) -> None:
         while True:
@@ -280,6 +291,13 @@ class Broker:
         self.busy_with = "shutting down"
         await self._stack.aclose()
 
+    async def crash(self) -> None:
+        """End as a killed process ends: nothing is answered, flushed or checkpointed any more; a start recovers.
+
+        Files stay open: whoever owns the disk closes them.
+        """
+        self._stack.pop_all()
+        await self._stack_of_crash.aclose()
 
 def _watching(broker: Broker) -> "Watching | None":
     """What watches a broker is loaded only where somebody does: it would take time from every start."""

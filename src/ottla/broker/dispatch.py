@@ -78,6 +78,9 @@ class Handler:
         return self.request.API_KEY
 
 
+Interceptor = Callable[[Handler, RequestContext, Request], Handler]
+"""Chooses who answers a request: the handler it is given, or another in its place. Tests script faults with it."""
+
 _registered: dict[int, Handler] = {}
 
 
@@ -123,6 +126,7 @@ class Dispatcher:
         self._broker = broker
         self._handlers = dict(handlers)
         self._tasks: set[asyncio.Task[Parts | None]] = set()
+        self.interceptor: Interceptor | None = None
 
     @property
     def handlers(self) -> Iterable[Handler]:
@@ -149,6 +153,8 @@ class Dispatcher:
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {handler.api_key.name} request v{api_version}: {error}") from error
         context = RequestContext(connection, api_version, correlation_id, client_id)
+        if self.interceptor is not None:
+            handler = self.interceptor(handler, context, request)
         if handler.is_coroutine:
             return self._start(handler, context, request)
         answer = handler.function(self._broker, context, request)

@@ -1,7 +1,8 @@
 """The tree of nodes in one sqlite file: plain blocking calls, made by one thread.
 
 A commit returns once it is on the device (write-ahead log, `synchronous=FULL`), so what was acknowledged is there
-after a kill and after a power cut. The file is locked while it is open: a second process gets `StoreLocked`.
+after a kill and after a power cut; a file that need not be durable, in tests, survives a kill only. The file is locked
+while it is open: a second process gets `StoreLocked`.
 
 Ephemeral nodes carry the id of their session. No session outlives the process, so opening the file deletes them.
 Every change counts up one id for the whole store, kept in the file; sessions take their ids from it too.
@@ -61,8 +62,9 @@ class StoreLocked(StoreError):
 class Database:
     """The nodes of one file. Not safe to share between threads; writes happen between `begin` and `commit`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_durable: bool = True) -> None:
         self._path = path
+        self._synchronous = "FULL" if is_durable else "OFF"
         try:
             # The connection is opened on the store's thread and used there alone.
             self._connection = sqlite3.connect(path, timeout=0.0, isolation_level=None)
@@ -79,7 +81,7 @@ class Database:
         try:
             execute("PRAGMA locking_mode = EXCLUSIVE")
             execute("PRAGMA journal_mode = WAL")
-            execute("PRAGMA synchronous = FULL")
+            execute(f"PRAGMA synchronous = {self._synchronous}")
             schema_version = execute("PRAGMA user_version").fetchone()[0]
             if schema_version == 0:
                 self._connection.executescript(_SCHEMA)

@@ -55,8 +55,9 @@ class _Job:
 class _Engine:
     """The thread with the file, and the sessions that share it. All but `_run` belongs to the loop's thread."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, is_durable: bool) -> None:
         self.path = path
+        self._is_durable = is_durable
         self.sessions: list[EmbeddedStore] = []
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -78,7 +79,7 @@ class _Engine:
 
     def _run(self) -> None:
         try:
-            database = Database(self.path)
+            database = Database(self.path, is_durable=self._is_durable)
         except BaseException as error:
             self._loop.call_soon_threadsafe(_settle, self._opened, None, error)
             return
@@ -198,9 +199,9 @@ class EmbeddedStore:
         engine.sessions.append(self)
 
     @classmethod
-    async def open(cls, path: str) -> "EmbeddedStore":
-        """Open or create the file; its directory must exist."""
-        engine = _Engine(path)
+    async def open(cls, path: str, *, is_durable: bool = True) -> "EmbeddedStore":
+        """Open or create the file; its directory must exist. Without durability, a power cut may take commits back."""
+        engine = _Engine(path, is_durable)
         await engine.open()
         return cls(engine, await engine.submit(lambda database, events: database.new_session()))
 

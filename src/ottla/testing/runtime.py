@@ -3,7 +3,10 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import TypeVar
+
+from ottla.runtime.real import SystemClock
 
 Result = TypeVar("Result")
 
@@ -21,8 +24,34 @@ class ManualClock:
     def monotonic(self) -> float:
         return (self._now_ms - self._start_ms) / 1000
 
-    def advance(self, milliseconds: int) -> None:
-        self._now_ms += milliseconds
+    def advance(self, by: int | timedelta) -> None:
+        """Move on, or back, by a number of milliseconds or by a `timedelta`."""
+        self._now_ms += _milliseconds(by)
+
+
+class MovableClock:
+    """The machine's clock, with all that it was moved added on top. It goes forward only."""
+
+    def __init__(self) -> None:
+        self._machine = SystemClock()
+        self._ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return self._machine.now_ms() + self._ahead_ms
+
+    def monotonic(self) -> float:
+        return self._machine.monotonic() + self._ahead_ms / 1000
+
+    def advance(self, by: int | timedelta) -> None:
+        """Move on by a number of milliseconds, or by a `timedelta`."""
+        milliseconds = _milliseconds(by)
+        if milliseconds < 0:
+            raise ValueError(f"the clock cannot go back: it was to be moved by {milliseconds} ms")
+        self._ahead_ms += milliseconds
+
+
+def _milliseconds(by: int | timedelta) -> int:
+    return by // timedelta(milliseconds=1) if isinstance(by, timedelta) else by
 
 
 class InlineExecutor:
