@@ -11,12 +11,13 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker import api
 from ottla.broker.config import BrokerConfig
+from ottla.broker.config_dynamic import DynamicConfig, broker_lists
 from ottla.broker.dispatch import Dispatcher, registered_handlers
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.producer_ids import ProducerIds
@@ -30,7 +31,6 @@ from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.registry import CorruptNode
 from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import StoreError
-from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -88,6 +88,7 @@ class Broker:
     ) -> None:
         self.config = config
         self._is_durable = is_durable
+        self.settings = DynamicConfig(config)
         self.endpoints: tuple[Endpoint, ...] = ()
         self.http_endpoints: tuple[Endpoint, ...] = ()
         self.busy_with = "starting"
@@ -133,7 +134,17 @@ class Broker:
         wanted = self.image.version
         async with self._applying:
             if self.replicas.applied_version < wanted:
+                self._apply_settings()
                 await self.replicas.apply(self.image)
+
+    def _apply_settings(self) -> None:
+        """Go by the settings that were changed while the broker runs; those of topics follow with their logs."""
+        if self.settings.update(self.image.configs):
+            config = self.settings.config
+            self._server.update_connection_limits(config.limits)
+            self._logs.settings = replace(
+                self._logs.settings, producer_id_expiration_ms=config.interval_ms("producer.id.expiration.ms")
+            )
 
     # Starting
 
@@ -165,7 +176,7 @@ class Broker:
                 f"{directories[0].path} belongs to cluster {directories[0].cluster_id}, and its store to {cluster_id}"
             )
         self._metadata = MetadataCache(store)
-        server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
+        server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._stack.push_async_callback(server.shutdown)
         self._stack_of_crash.push_async_callback(server.shutdown, 0.0)
         self.endpoints = self._advertised(server.bind(self.config.listeners))
@@ -215,13 +226,11 @@ class Broker:
             ids=self._ids,
             settings=settings,
         )
-        defaults = LogConfig.from_properties({}, self.config.properties)
-        await self._logs.load(lambda topic: defaults)
+        await self._logs.load(lambda topic: self.settings.topic_config({}))
         self._stack.push_async_callback(self._logs.shutdown)
-        self.replicas = ReplicaManager(self.config.node_id, self._logs, self._clock, self._executor, self._topic_config)
-
-    def _topic_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        return LogConfig.from_properties(overrides, self.config.properties)
+        self.replicas = ReplicaManager(
+            self.config.node_id, self._logs, self._clock, self._executor, self.settings.topic_config
+        )
 
     def _join_cluster(self, store: EmbeddedStore) -> BrokerLifecycle:
         config = self.config
@@ -234,8 +243,13 @@ class Broker:
                 num_partitions=config.num_partitions,
                 default_replication_factor=config.default_replication_factor,
                 delete_topic_enable=config.delete_topics,
+                unclean_leader_election_enable=self.settings.topic_config({}).unclean_leader_election_enable,
             ),
-            rules=ConfigRules(validate_topic=self._topic_config),
+            rules=ConfigRules(
+                validate_topic=self.settings.validate_topic,
+                validate_broker=self.settings.validate_broker,
+                broker_lists=broker_lists(),
+            ),
         )
         return BrokerLifecycle(
             store,
@@ -298,6 +312,7 @@ class Broker:
         """
         self._stack.pop_all()
         await self._stack_of_crash.aclose()
+
 
 def _watching(broker: Broker) -> "Watching | None":
     """What watches a broker is loaded only where somebody does: it would take time from every start."""

@@ -52,6 +52,14 @@ class BrokerConfig:
         """
         properties = {ALIASES.get(name, name): value for name, value in given.items()}
         _report_unknown(properties)
+        return cls._checked(properties)
+
+    def with_changes(self, changes: Mapping[str, str]) -> "BrokerConfig":
+        """These settings with others over them, or `ConfigError`."""
+        return self._checked({**self.properties, **changes})
+
+    @classmethod
+    def _checked(cls, properties: Mapping[str, str]) -> "BrokerConfig":
         values = {name: _value(name, properties) for name in BROKER_CONFIGS}
         try:
             LogConfig.from_properties({}, properties)
@@ -111,16 +119,18 @@ def _integer(values: Mapping[str, ConfigValue], name: str) -> int:
 
 
 def _directories(values: Mapping[str, ConfigValue]) -> tuple[str, ...]:
-    given = values["log.dirs"] or (str(values["log.dir"]),)
+    given = values["log.dirs"] or values["log.dir"]
     assert isinstance(given, tuple)
+    if not given:
+        raise ConfigError("log.dir is empty: it must name the data directory")
     return tuple(os.path.abspath(os.path.expanduser(directory)) for directory in given)
 
 
 def _pairs(name: str, values: Mapping[str, ConfigValue]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    items = values[name]
-    assert isinstance(items, tuple)
-    for item in items:
+    text = values[name]
+    assert isinstance(text, str)
+    for item in (item.strip() for item in text.split(",") if text):
         left, separator, right = item.rpartition(":")
         if not separator or not left or not right:
             raise ConfigError(f"{name} has {item!r}: each item must look like name:value")

@@ -11,7 +11,7 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ottla.broker.buffers import BufferPool
 from ottla.broker.connection import SHARED_BUFFER_BYTES, Connection, Reply
@@ -108,6 +108,18 @@ class Server:
     def start(self) -> None:
         self._start_accepting()
         self._sweeper = self.loop.create_task(self._close_idle())
+
+    def update_connection_limits(self, limits: ServerLimits) -> None:
+        """Hold new connections to other limits; those that are there stay."""
+        self.limits = replace(
+            self.limits,
+            connections=limits.connections,
+            connections_per_address=limits.connections_per_address,
+            connections_per_address_overrides=limits.connections_per_address_overrides,
+        )
+        is_started = self._sweeper is not None
+        if is_started and not self._accepting and self._accept_timer is None and not self._stopping:
+            self._start_accepting()
 
     def _start_accepting(self) -> None:
         self._accept_timer = None

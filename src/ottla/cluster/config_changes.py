@@ -3,11 +3,12 @@
 Checked is what would be in force afterwards, all of it: two settings that are fine alone may not be so together.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.cluster import paths, registry
-from ottla.cluster.image import NO_NODE_VERSION, ClusterImage
+from ottla.cluster.image import NO_NODE_VERSION, BrokerConfigs, ClusterImage
 from ottla.cluster.requests import (
     AlterConfigsRequest,
     AlterConfigsResult,
@@ -15,18 +16,21 @@ from ottla.cluster.requests import (
     ConfigOperation,
     Decision,
 )
-from ottla.coordination.store import Create, Delete, Operation, Set
+from ottla.cluster.topic_names import check_topic_name
+from ottla.coordination.store import MAX_NODE_BYTES, Create, Delete, Operation, Set
 from ottla.log.config import TOPIC_CONFIGS, ConfigType, LogConfig
 from ottla.protocol.errors import ErrorCode, KafkaError
 
 Validator = Callable[[Mapping[str, str]], object]
+BrokerValidator = Callable[[BrokerConfigs, int | None], object]
 
 
 def _topic_lists() -> dict[str, str]:
     return {name: key.format(key.default) for name, key in TOPIC_CONFIGS.items() if key.type is ConfigType.LIST}
 
 
-def _refuse_broker_configs(configs: Mapping[str, str]) -> None:
+def _refuse_broker_configs(after: BrokerConfigs, node_id: int | None) -> None:
+    configs = after.by_broker[node_id]
     if configs:
         message = f"These settings cannot be changed while the broker runs: {', '.join(sorted(configs))}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
@@ -35,10 +39,14 @@ def _refuse_broker_configs(configs: Mapping[str, str]) -> None:
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
     """Which settings are valid. The validators raise `KafkaError`; lists are settings that APPEND can add to, with
-    the value they have when nothing is set."""
+    the value they have when nothing is set.
+
+    A topic's validator sees all that the topic would set. A broker's sees the dynamic settings of all brokers as they
+    would be, and whose are changed: one broker's, or those for all (None).
+    """
 
     validate_topic: Validator = LogConfig.from_properties
-    validate_broker: Validator = _refuse_broker_configs
+    validate_broker: BrokerValidator = _refuse_broker_configs
     topic_lists: Mapping[str, str] = field(default_factory=_topic_lists)
     broker_lists: Mapping[str, str] = field(default_factory=dict)
 
@@ -51,15 +59,22 @@ def alter_topic_configs(
 
 def _alter_topic(image: ClusterImage, request: AlterConfigsRequest, rules: ConfigRules) -> Decision[AlterConfigsResult]:
     try:
+        _check_topic_name(request.name)
         topic = image.topics.get(request.name)
+        configs = altered({} if topic is None else topic.configs, request, rules.topic_lists)
+        rules.validate_topic(configs)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{request.name}'.")
-        configs = altered(topic.configs, request, rules.topic_lists)
-        rules.validate_topic(configs)
         operations = _write(paths.topic_config(topic.name), topic.configs, configs, topic.config_version)
         return Decision(AlterConfigsResult(request.name), operations)
     except KafkaError as error:
         return Decision(AlterConfigsResult(request.name, error.code, error.message))
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "There are no settings for all topics: a topic must be named.")
+    check_topic_name(name)
 
 
 def alter_broker_configs(
@@ -75,7 +90,8 @@ def _alter_broker(
         node_id = _broker_id(image, request.name)
         before = image.configs.by_broker.get(node_id, {})
         configs = altered(before, request, rules.broker_lists)
-        rules.validate_broker(configs)
+        after = BrokerConfigs({**image.configs.by_broker, node_id: configs}, image.configs.versions)
+        rules.validate_broker(after, node_id)
         version = image.configs.versions.get(node_id, NO_NODE_VERSION)
         operations = _write(paths.broker_config(node_id), before, configs, version)
         return Decision(AlterConfigsResult(request.name), operations)
@@ -96,11 +112,7 @@ def _broker_id(image: ClusterImage, name: str) -> int | None:
 
 def altered(configs: Mapping[str, str], request: AlterConfigsRequest, lists: Mapping[str, str]) -> dict[str, str]:
     """The settings after the changes, not yet validated."""
-    names = [change.name for change in request.changes]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        message = f"Each setting may be changed once in a request, these came more often: {', '.join(repeated)}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    check_changes(request.changes)
     result = {} if request.replaces_all else dict(configs)
     for change in request.changes:
         value = _new_value(change, result.get(change.name), lists)
@@ -111,17 +123,29 @@ def altered(configs: Mapping[str, str], request: AlterConfigsRequest, lists: Map
     return result
 
 
+def check_changes(changes: Sequence[ConfigChange]) -> None:
+    """What no change may be, whatever it is a change of."""
+    times_named = Counter(change.name for change in changes)
+    repeated = sorted(name for name, times in times_named.items() if times > 1)
+    if repeated:
+        message = f"Each setting may be changed once in a request, these came more often: {', '.join(repeated)}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    missing = [
+        change.name for change in changes if change.value is None and change.operation is not ConfigOperation.DELETE
+    ]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"A value is needed to change these: {', '.join(missing)}")
+
+
 def _new_value(change: ConfigChange, current: str | None, lists: Mapping[str, str]) -> str | None:
     if change.operation is ConfigOperation.DELETE:
         return None
-    if change.value is None:
-        message = f"Null value not supported for {change.operation.name} of {change.name}."
-        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+    assert change.value is not None, "changes are checked before"
     if change.operation is ConfigOperation.SET:
         return change.value
     default = lists.get(change.name)
     if default is None:
-        message = f"Can't {change.operation.name} to key {change.name} because its type is not LIST."
+        message = f"{change.operation.name} is for lists, and {change.name} is none."
         raise KafkaError(ErrorCode.INVALID_CONFIG, message)
     members = [member for member in (default if current is None else current).split(",") if member]
     given = change.value.split(",")
@@ -138,6 +162,9 @@ def _write(path: str, before: Mapping[str, str], after: Mapping[str, str], node_
     if not after:
         return (Delete(path, node_version),)
     data = registry.encode_configs(after)
+    if len(data) > MAX_NODE_BYTES:
+        message = f"The settings take {len(data)} bytes together, {MAX_NODE_BYTES} is the limit."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if node_version == NO_NODE_VERSION:
         return (Create(path, data),)
     return (Set(path, data, node_version),)

@@ -249,19 +249,25 @@ class Controller:
             lambda code, message: [AlterConfigsResult(request.name, code, message) for request in requests],
             validate_only,
         )
-        if any(change.name == UNCLEAN_CONFIG for request in requests for change in request.changes):
-            self._work.set()
+        self._elect_if_allowed_by(requests)
         return results
 
     async def alter_broker_configs(
         self, requests: Sequence[AlterConfigsRequest], validate_only: bool = False
     ) -> list[AlterConfigsResult]:
         """One result for each request, in order."""
-        return await self._answer(
+        results = await self._answer(
             lambda epoch, image: config_changes.alter_broker_configs(image, requests, self._rules),
             lambda code, message: [AlterConfigsResult(request.name, code, message) for request in requests],
             validate_only,
         )
+        self._elect_if_allowed_by(requests)
+        return results
+
+    def _elect_if_allowed_by(self, requests: Sequence[AlterConfigsRequest]) -> None:
+        """A partition without a leader may get one when unclean elections are allowed."""
+        if any(change.name == UNCLEAN_CONFIG for request in requests for change in request.changes):
+            self._work.set()
 
     async def next_producer_id_block(self) -> ProducerIdBlock:
         """Ids that no one else was or will be given. Works on every broker, active controller or not."""

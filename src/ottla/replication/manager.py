@@ -70,9 +70,12 @@ class ReplicaManager:
     async def apply(self, image: ClusterImage) -> None:
         """Make this broker hold what the image gives it. Must not be called while it is still running."""
         previous = self._image
+        has_new_defaults = previous is not None and previous.configs is not image.configs
         for name, topic in image.topics.items():
             before = None if previous is None else previous.topics.get(name)
             if before is topic:
+                if has_new_defaults:
+                    await self._apply_defaults(topic)
                 continue
             if before is not None and before.topic_id != topic.topic_id:
                 await self._delete_topic(before)
@@ -98,9 +101,26 @@ class ReplicaManager:
                     continue
                 held[image.index] = partition
             elif partition.log.config != config:
-                partition.log.update_config(config)
+                await self._reconfigure(partition, config)
             partition.apply(image)
         self._names[topic.topic_id] = topic.name
+
+    async def _apply_defaults(self, topic: TopicImage) -> None:
+        """Tell the logs of a topic that did not change itself, but whose defaults may have."""
+        config = self._topic_config(topic.configs)
+        for index, partition in self._partitions.get(topic.name, {}).items():
+            if partition.log.config != config:
+                await self._reconfigure(partition, config)
+                partition.apply(topic.partitions[index])
+
+    async def _reconfigure(self, partition: Partition, config: LogConfig) -> None:
+        partition.log.update_config(config)
+        if partition.log.flushes_before_visible:
+            # What was appended under the old settings would wait for a flush that nobody asks for.
+            try:
+                await partition.log.flush()
+            except (KafkaError, OSError) as error:
+                logger.error("%s could not be flushed: %s", partition, error)
 
     async def _open(self, topic: TopicImage, index: int, config: LogConfig) -> Partition:
         log = self._logs.get(topic.name, index)

@@ -8,15 +8,17 @@ import pytest
 from tests.unit.cluster.harness import RunningBroker, running_cluster
 
 from ottla.cluster.config_changes import ConfigRules
+from ottla.cluster.image import BrokerConfigs
 from ottla.cluster.requests import AlterConfigsRequest, AlterConfigsResult, ConfigChange, ConfigOperation, NewTopic
+from ottla.coordination.store import MAX_NODE_BYTES
 from ottla.protocol.errors import ErrorCode, KafkaError
 
 OK = ErrorCode.NONE
 SET, DELETE, APPEND, SUBTRACT = ConfigOperation
 
 
-def refuse_big_threads(configs: Mapping[str, str]) -> None:
-    if int(configs.get("num.io.threads", "1")) > 8:
+def refuse_big_threads(after: BrokerConfigs, node_id: int | None) -> None:
+    if int(after.by_broker[node_id].get("num.io.threads", "1")) > 8:
         raise KafkaError(ErrorCode.INVALID_CONFIG, "num.io.threads must be at most 8")
 
 
@@ -72,7 +74,7 @@ def test_settings_are_set_added_to_and_taken_back(tmp_path: Path) -> None:
     [
         ((ConfigChange("retention.ms", "soon"),), ErrorCode.INVALID_CONFIG),
         ((ConfigChange("no.such.setting", "1"),), ErrorCode.INVALID_CONFIG),
-        ((ConfigChange("retention.ms", None),), ErrorCode.INVALID_CONFIG),
+        ((ConfigChange("retention.ms", None),), ErrorCode.INVALID_REQUEST),
         ((ConfigChange("retention.ms", "1", APPEND),), ErrorCode.INVALID_CONFIG),
         ((ConfigChange("retention.ms", "1", SUBTRACT),), ErrorCode.INVALID_CONFIG),
         ((ConfigChange("cleanup.policy", "shred", APPEND),), ErrorCode.INVALID_CONFIG),
@@ -133,6 +135,22 @@ def test_settings_of_brokers(tmp_path: Path) -> None:
         )
         assert result.error == OK
         assert broker.image.configs.defaults == {}
+
+    with_topic(tmp_path, scenario)
+
+
+def test_settings_that_no_node_holds_are_refused_alone(tmp_path: Path) -> None:
+    async def scenario(broker: RunningBroker) -> None:
+        await broker.controller.create_topics([NewTopic("u", 1, 1)])
+        replicas = ",".join(f"{number}:1" for number in range(MAX_NODE_BYTES // 4))
+        requests = [
+            AlterConfigsRequest("u", (ConfigChange("flush.ms", "1"),)),
+            AlterConfigsRequest("t", (ConfigChange("leader.replication.throttled.replicas", replicas),)),
+        ]
+        results = await broker.controller.alter_topic_configs(requests)
+        assert [result.error for result in results] == [OK, ErrorCode.INVALID_REQUEST]
+        assert broker.image.topics["u"].configs == {"flush.ms": "1"}
+        assert broker.image.topics["t"].configs == {"retention.ms": "100"}
 
     with_topic(tmp_path, scenario)
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 import pytest
 from tests.unit.replication.rig import NODE_ID, TOPIC_ID, Rig, appended, visible
 
-from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.image import BrokerConfigs, ClusterImage, PartitionImage, TopicImage
 from ottla.log.config import LogConfig
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 
 OTHER_NODE_ID = 2
+NO_CONFIGS = BrokerConfigs()
 
 
 def topic(
@@ -24,8 +25,9 @@ def topic(
     return TopicImage(name, topic_id, partitions, configs or {})
 
 
-def cluster(version: int, *topics: TopicImage) -> ClusterImage:
+def cluster(version: int, *topics: TopicImage, configs: BrokerConfigs = NO_CONFIGS) -> ClusterImage:
     return ClusterImage(
+        configs=configs,
         topics={each.name: each for each in topics},
         topics_by_id={each.topic_id: each for each in topics},
         version=version,
@@ -176,5 +178,28 @@ def test_stopping_stops_all() -> None:
         await replicas.apply(cluster(1, topic("one", A), topic("two", B)))
         await replicas.stop()
         assert not any(partition.is_leader for partition in replicas)
+
+    asyncio.run(scenario())
+
+
+def test_new_defaults_reach_topics_that_did_not_change() -> None:
+    async def scenario() -> None:
+        rig = Rig()
+        defaults: dict[str, str] = {}
+        replicas = ReplicaManager(
+            NODE_ID,
+            rig.logs,
+            rig.clock,
+            rig.executor,
+            lambda overrides: LogConfig.from_properties(overrides, defaults),
+        )
+        one, two = topic("one", A), topic("two", B, configs={"retention.ms": "7"})
+        await replicas.apply(cluster(1, one, two))
+        defaults["log.retention.ms"] = "5"
+        await replicas.apply(cluster(2, one, two))
+        assert replicas.partition("one", 0).log.config.retention_ms == 604_800_000
+        await replicas.apply(cluster(3, one, two, configs=BrokerConfigs({None: defaults}, {None: 0})))
+        assert replicas.partition("one", 0).log.config.retention_ms == 5
+        assert replicas.partition("two", 0).log.config.retention_ms == 7
 
     asyncio.run(scenario())

@@ -1,6 +1,7 @@
 """The APIs that this broker answers, one file each. Importing this package registers all of them."""
 
 from ottla.broker.api import (
+    alter_configs,
     api_versions,
     create_partitions,
     create_topics,
@@ -11,7 +12,9 @@ from ottla.broker.api import (
     describe_topic_partitions,
     fetch,
     find_coordinator,
+    incremental_alter_configs,
     init_producer_id,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -19,6 +22,7 @@ from ottla.broker.api import (
 )
 
 __all__ = [
+    "alter_configs",
     "api_versions",
     "create_partitions",
     "create_topics",
@@ -29,7 +33,9 @@ __all__ = [
     "describe_topic_partitions",
     "fetch",
     "find_coordinator",
+    "incremental_alter_configs",
     "init_producer_id",
+    "list_config_resources",
     "list_offsets",
     "metadata",
     "offset_for_leader_epoch",

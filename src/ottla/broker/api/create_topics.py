@@ -14,7 +14,7 @@ unknown topic.
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ottla.broker.api.describe_configs import describe_topic
+from ottla.broker.config_description import describe_topic
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.cluster.requests import CreateTopicResult, NewTopic
 from ottla.protocol.errors import ErrorCode
@@ -73,6 +73,6 @@ def _result(broker: "Broker", result: CreateTopicResult) -> CreatableTopicResult
                 config_source=entry.config_source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_topic(broker.config, result.configs)
+            for entry in describe_topic(broker.settings, result.configs)
         ],
     )

@@ -10,7 +10,7 @@ from tests.broker_thread import BrokerThread
 from tests.conftest import start_broker
 from tests.wire_client import WireClient
 
-pytest.register_assert_rewrite("tests.unit.broker.api.questions")
+pytest.register_assert_rewrite("tests.unit.broker.api.questions", "tests.unit.broker.api.config_questions")
 
 
 @pytest.fixture(scope="session")
