@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from tests.compat.clients.adapters.confluent import ConfluentClient
@@ -77,6 +78,19 @@ def test_console_consumer(broker: ServerProcess, topic: str) -> None:
     client.produce(topic, 0, [Message(line.encode()) for line in output.splitlines()], codec="zstd")
     place = ("--topic", topic, "--partition", "0", "--offset", "5", "--max-messages", "15")
     assert tool("consumer.ConsoleConsumer", *server, *place).splitlines() == output.splitlines()[5:]
+
+
+def test_delete_records_command(broker: ServerProcess, topic: str, tmp_path: Path) -> None:
+    client = ConfluentClient(broker.bootstrap)
+    client.create_topic(topic)
+    client.produce(topic, 0, [Message(b"%d" % number) for number in range(10)])
+    wanted = {"partitions": [{"topic": topic, "partition": 0, "offset": 4}], "version": 1}
+    (tmp_path / "wanted.json").write_text(json.dumps(wanted))
+    server = ("--bootstrap-server", broker.bootstrap)
+    output = tool("DeleteRecordsCommand", *server, "--offset-json-file", str(tmp_path / "wanted.json"))
+    assert re.search(rf"partition: {topic}-0\s+low_watermark: 4", output), output
+    assert f"{topic}:0:4" in tool("GetOffsetShell", *server, "--topic", topic, "--time", "earliest")
+    assert [record.value for record in client.consume(topic, 0, 4, 6)] == [b"%d" % number for number in range(4, 10)]
 
 
 def test_dump_log_segments(broker: ServerProcess, topic: str) -> None:

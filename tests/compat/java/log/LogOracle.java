@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.protocol.Errors;
@@ -25,6 +26,7 @@ import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -39,12 +41,14 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *   append leaderEpoch base64                     first offset, last offset
  *   read offset maxBytes minOne                   base64
  *   time timestamp                                offset, timestamp, leader epoch
+ *   start offset                                  log start offset; everything is below the high watermark
+ *   retain nowMs key=value...                     log start offset, log end offset, after old segments were deleted
  *   roll | close                                  ok
  */
 public final class LogOracle {
     private static final int PRODUCER_EXPIRATION_MS = Integer.MAX_VALUE;
     private final KafkaScheduler scheduler = new KafkaScheduler(1);
-    private final Time time = Time.SYSTEM;
+    private final SetTime time = new SetTime();
     private UnifiedLog log;
 
     public static void main(String[] arguments) throws Exception {
@@ -74,6 +78,8 @@ public final class LogOracle {
             case "append": return append(Integer.parseInt(words[1]), Base64.getDecoder().decode(words[2]));
             case "read": return read(Long.parseLong(words[1]), Integer.parseInt(words[2]), Boolean.parseBoolean(words[3]));
             case "time": return byTime(Long.parseLong(words[1]));
+            case "start": return start(Long.parseLong(words[1]));
+            case "retain": return retain(words);
             case "roll": log.roll(Optional.empty()); return "";
             case "close": log.close(); return "";
             default: throw new IllegalArgumentException(words[0]);
@@ -100,13 +106,32 @@ public final class LogOracle {
     private String open(String[] words) throws Exception {
         File directory = new File(words[1]);
         directory.mkdirs();
-        Properties settings = new Properties();
-        for (int at = 4; at < words.length; at++)
-            settings.put(words[at].substring(0, words[at].indexOf('=')), words[at].substring(words[at].indexOf('=') + 1));
-        log = UnifiedLog.create(directory, LogConfig.fromProps(new HashMap<>(), settings), 0L, 0L, scheduler,
+        time.nowMs = -1;
+        log = UnifiedLog.create(directory, settings(words, 4), 0L, 0L, scheduler,
             new BrokerTopicStats(), time, Integer.MAX_VALUE,
             new ProducerStateManagerConfig(PRODUCER_EXPIRATION_MS, false), 600_000, new LogDirFailureChannel(1),
             Boolean.parseBoolean(words[2]), Optional.of(Uuid.fromString(words[3])));
+        return log.logStartOffset() + "\t" + log.logEndOffset();
+    }
+
+    private static LogConfig settings(String[] words, int from) {
+        Properties settings = new Properties();
+        for (int at = from; at < words.length; at++)
+            settings.put(words[at].substring(0, words[at].indexOf('=')), words[at].substring(words[at].indexOf('=') + 1));
+        return LogConfig.fromProps(new HashMap<>(), settings);
+    }
+
+    private String start(long offset) throws Exception {
+        log.updateHighWatermark(log.logEndOffset());
+        log.maybeIncrementLogStartOffset(offset, LogStartOffsetIncrementReason.ClientRecordDeletion);
+        return String.valueOf(log.logStartOffset());
+    }
+
+    private String retain(String[] words) throws Exception {
+        time.nowMs = Long.parseLong(words[1]);
+        log.updateConfig(settings(words, 2));
+        log.updateHighWatermark(log.logEndOffset());
+        log.deleteOldSegments();
         return log.logStartOffset() + "\t" + log.logEndOffset();
     }
 
@@ -126,5 +151,30 @@ public final class LogOracle {
     private String byTime(long timestamp) throws Exception {
         var found = log.fetchOffsetByTimestamp(timestamp, Optional.empty()).timestampAndOffsetOpt();
         return found.map(at -> at.offset + "\t" + at.timestamp + "\t" + at.leaderEpoch.orElse(-1)).orElse("none");
+    }
+
+    /** The system's time until another one is set. */
+    private static final class SetTime implements Time {
+        private volatile long nowMs = -1;
+
+        @Override
+        public long milliseconds() {
+            return nowMs < 0 ? Time.SYSTEM.milliseconds() : nowMs;
+        }
+
+        @Override
+        public long nanoseconds() {
+            return Time.SYSTEM.nanoseconds();
+        }
+
+        @Override
+        public void sleep(long ms) {
+            Time.SYSTEM.sleep(ms);
+        }
+
+        @Override
+        public void waitObject(Object object, Supplier<Boolean> condition, long deadlineMs) throws InterruptedException {
+            Time.SYSTEM.waitObject(object, condition, deadlineMs);
+        }
     }
 }
