@@ -62,8 +62,10 @@ def extensions() -> list[Extension]:
         depends=[
             f"{RECORDS}/_crc32c.h",
             f"{RECORDS}/_wire.h",
+            f"{RECORDS}/_compaction.h",
             f"{RECORDS}/_native_batches.pxi",
             f"{RECORDS}/_native_records.pxi",
+            f"{RECORDS}/_native_compaction.pxi",
             f"{RECORDS}/_native_arrow.pxi",
             f"{RECORDS}/_native_arrow_encoder.pxi",
         ],

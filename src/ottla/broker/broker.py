@@ -31,6 +31,7 @@ from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.registry import CorruptNode
 from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import StoreError
+from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -194,8 +195,21 @@ class Broker:
         await self.image_applied()
         self._in_background(self._follow_image(), "image")
         self._in_background(self._logs.run(), "logs")
+        self._start_cleaner()
         server.start()
         self.busy_with = ""
+
+    def _start_cleaner(self) -> None:
+        if self.config.cleaner is not None:
+            cleaner = LogCleaner(
+                self._logs,
+                disk=self._disk,
+                clock=self._clock,
+                executor=self._executor,
+                ids=self._ids,
+                settings=self.config.cleaner,
+            )
+            self._in_background(cleaner.run(), "cleaner")
 
     def _open_directories(self) -> list[LogDirectory]:
         directories: list[LogDirectory] = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
 from ottla.broker.server import ServerLimits
 from ottla.cluster.image import Endpoint
+from ottla.log.cleaner import CleanerSettings
 from ottla.log.config import TOPIC_CONFIGS, ConfigValue, LogConfig
 from ottla.log.config_keys import BadConfigValue
 from ottla.protocol.errors import KafkaError
@@ -42,6 +43,7 @@ class BrokerConfig:
     limits: ServerLimits
     http_listeners: tuple[Endpoint, ...]
     metrics_partitions: bool
+    cleaner: CleanerSettings | None
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> "BrokerConfig":
@@ -85,6 +87,7 @@ class BrokerConfig:
             limits=_limits(values),
             http_listeners=_http_endpoints(values["ottla.http.listeners"]),
             metrics_partitions=bool(values["ottla.metrics.partitions"]),
+            cleaner=_cleaner(values),
         )
 
     def interval_ms(self, name: str) -> int:
@@ -116,6 +119,20 @@ def _integer(values: Mapping[str, ConfigValue], name: str) -> int:
     value = values[name]
     assert isinstance(value, int)
     return value
+
+
+def _cleaner(values: Mapping[str, ConfigValue]) -> CleanerSettings | None:
+    """None when logs are not to be compacted."""
+    if not values["log.cleaner.enable"]:
+        return None
+    load_factor = values["log.cleaner.io.buffer.load.factor"]
+    if not isinstance(load_factor, float) or not 0 < load_factor < 1:
+        raise ConfigError(f"log.cleaner.io.buffer.load.factor is {load_factor}: it must be between 0 and 1")
+    return CleanerSettings(
+        backoff_ms=_integer(values, "log.cleaner.backoff.ms"),
+        dedupe_buffer_bytes=_integer(values, "log.cleaner.dedupe.buffer.size"),
+        load_factor=load_factor,
+    )
 
 
 def _directories(values: Mapping[str, ConfigValue]) -> tuple[str, ...]:

@@ -117,6 +117,28 @@ _KEYS = (
         "How often forgotten producers are looked for.",
         internal=True,
     ),
+    ConfigKey("log.cleaner.enable", _BOOLEAN, True, None, "Whether topics with cleanup.policy=compact are compacted."),
+    ConfigKey(
+        "log.cleaner.backoff.ms",
+        _LONG,
+        15_000,
+        at_least(0),
+        "How long the cleaner waits when no log needs it.",
+    ),
+    ConfigKey(
+        "log.cleaner.dedupe.buffer.size",
+        _LONG,
+        134_217_728,
+        at_least(1_048_577),
+        "Memory for the keys of one compaction, 24 bytes each; a log with more keys takes several.",
+    ),
+    ConfigKey(
+        "log.cleaner.io.buffer.load.factor",
+        ConfigType.DOUBLE,
+        0.9,
+        None,
+        "How full the memory for keys may get; fuller means fewer rounds and more collisions.",
+    ),
     ConfigKey(
         "log.flush.scheduler.interval.ms",
         _LONG,

@@ -1,6 +1,6 @@
 """The settings of one topic's logs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from ottla.log.config_keys import INT64_MAX, BadConfigValue, ConfigKey, ConfigType, ConfigValue
@@ -59,6 +59,15 @@ class LogConfig:
     @property
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
+
+    def roll_after_ms(self, below: Callable[[int], int]) -> int:
+        """How old the active segment may get, some jitter less, for which dice are handed in.
+
+        It is never compacted, so a limit on how long records may wait for that closes it earlier.
+        """
+        roll_ms = min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+        jitter_ms = min(self.segment_jitter_ms, roll_ms)
+        return roll_ms - (below(jitter_ms) if jitter_ms else 0)
 
     @classmethod
     def from_properties(cls, overrides: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> "LogConfig":

@@ -1,6 +1,6 @@
 """From the files of a partition's directory to what a `Log` starts with. Blocking: runs in the executor.
 
-    1. leftovers of interrupted work are removed, the small files are read
+    1. an interrupted compaction is finished or undone, leftovers are removed, the small files are read
     2. every segment is opened; after a crash, those that reach the recovery point are recovered, in order:
        each batch's CRC is checked, the first bad one ends the log, indexes are rebuilt
     3. the other segments keep their indexes if these can be right, and get new ones otherwise
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ottla.log import files
 from ottla.log.batch_scan import scan_batches
 from ottla.log.checkpoints import decode_epochs, decode_partition_metadata
+from ottla.log.compaction_swap import finish_interrupted
 from ottla.log.config import LogConfig
 from ottla.log.index_cache import IndexCache
 from ottla.log.leader_epochs import LeaderEpochs
@@ -110,11 +111,10 @@ class LogLoader:
 
     def _read_directory(self) -> list[int]:
         """Base offsets of the segments, after removing what interrupted work left behind."""
+        finish_interrupted(self.disk, self.path)
         names = self.disk.list_directory(self.path)
         base_offsets: list[int] = []
         for name in names:
-            if name.endswith(".swap"):
-                raise OSError(f"{self.path} holds an unfinished compaction ({name}): finish it with Kafka first")
             if name.endswith(files.STRAY_SUFFIXES):
                 self.disk.delete(files.join(self.path, name))
             elif (offset := files.offset_of_name(name, files.LOG_SUFFIX)) is not None:

@@ -106,8 +106,7 @@ class Log:
         self._draw_roll_time()
 
     def _draw_roll_time(self) -> None:
-        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        self._roll_after_ms = self.config.segment_ms - (self._ids.below(jitter_ms) if jitter_ms else 0)
+        self._roll_after_ms = self.config.roll_after_ms(self._ids.below)
 
     @property
     def path(self) -> str:
@@ -125,6 +124,10 @@ class Log:
     @property
     def size_bytes(self) -> int:
         return self._segments.size_bytes
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -316,6 +319,12 @@ class Log:
         except OSError as error:
             raise self._failed(error, "delete") from error
 
+    async def replace_segments(self, old: tuple[Segment, ...], new: Segment) -> None:
+        """Let readers find `new` in the place of closed neighbours, under `reshaping`; a flush of these ends first."""
+        while self._segments.is_syncing(old):
+            await self._commit.finish_running()
+        self._segments.replace(old, new)
+
     # Flushing.
 
     def flush_due(self) -> bool:
@@ -376,7 +385,7 @@ class Log:
             self.close_files()
 
     async def _settle(self) -> None:
-        """Wait until no roll, no flush and no deletion of segments is under way."""
+        """Wait until no roll, no flush and no work on closed segments is under way."""
         async with self.reshaping:
             while self._rolling is not None:
                 await asyncio.wait([self._rolling])

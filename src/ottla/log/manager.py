@@ -62,7 +62,7 @@ class LogManager:
         self._clock = clock
         self._executor = executor
         self._ids = ids
-        self._cache = IndexCache(self.settings.index_cache_bytes)
+        self.index_cache = IndexCache(self.settings.index_cache_bytes)
         self._retention = Retention(disk=disk, clock=clock, executor=executor)
         self._logs: dict[TopicPartition, Log] = {}
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
@@ -133,7 +133,7 @@ class LogManager:
             disk=self._disk,
             path=files.join(directory.path, name),
             config=config,
-            cache=self._cache,
+            cache=self.index_cache,
             now_ms=self._clock.now_ms(),
             clean=clean,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
@@ -151,7 +151,7 @@ class LogManager:
             clock=self._clock,
             executor=self._executor,
             ids=self._ids,
-            cache=self._cache,
+            cache=self.index_cache,
         )
         known = self._logs.setdefault(topic_partition, log)
         if known is not log:

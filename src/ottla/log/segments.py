@@ -53,6 +53,16 @@ class Segments:
         self._unflushed = [segment for segment in self._unflushed if segment not in removed]
         return removed
 
+    def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
+        """Put one segment in the place of closed neighbours; it begins where the first of them did."""
+        first = self._all.index(old[0])
+        assert tuple(self._all[first : first + len(old)]) == old, "neighbours are replaced"
+        assert self.active not in old, "the active segment stays"
+        assert not self.is_syncing(old), "a flush needs the files of its segments"
+        self._all[first : first + len(old)] = [new]
+        self._base_offsets[first : first + len(old)] = [new.base_offset]
+        self._unflushed = [segment for segment in self._unflushed if segment not in old]
+
     # Flushing.
 
     def begin_sync(self) -> tuple[Segment, ...]:

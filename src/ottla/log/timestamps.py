@@ -76,12 +76,17 @@ def _first_in(batch: bytes, header: BatchHeader, timestamp: int, start_offset: i
 
 
 def find_max_timestamp(search: TimeSearch) -> FoundOffset | None:
-    """The first record with the timestamp searched for, which is the segment's largest."""
+    """The first record with the timestamp searched for, which is the segment's largest.
+
+    None when compaction emptied the batch that had it, as Kafka answers too.
+    """
     for position, header in scan_batches(search.file, search.position, search.end, verify=False):
         if header.max_timestamp == search.timestamp:
             try:
                 offset, _ = max_timestamp_record(search.file.read_at(position, header.size_bytes))
             except CorruptRecord:
                 offset = header.last_offset
+            if offset < 0:
+                continue
             return FoundOffset(offset, search.timestamp, header.partition_leader_epoch)
     return None

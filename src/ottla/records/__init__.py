@@ -20,6 +20,7 @@ from ottla.records.batches import (
     validate_records,
 )
 from ottla.records.codec import Codec
+from ottla.records.compaction import BatchFilter, OffsetMap, filter_batches, map_batches
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES
 from ottla.records.control import (
     ControlType,
@@ -37,6 +38,7 @@ __all__ = [
     "IS_NATIVE",
     "MAX_DECOMPRESSED_BYTES",
     "BatchBuilder",
+    "BatchFilter",
     "BatchHeader",
     "Buffer",
     "Codec",
@@ -44,6 +46,7 @@ __all__ = [
     "CorruptRecord",
     "DecompressedTooLarge",
     "EndTransactionMarker",
+    "OffsetMap",
     "PureFallbackWarning",
     "Record",
     "RecordHeaders",
@@ -55,10 +58,12 @@ __all__ = [
     "check_crc",
     "control_type",
     "crc32c",
+    "filter_batches",
     "find_timestamp",
     "from_arrow",
     "has_null_key",
     "inspect_batches",
+    "map_batches",
     "max_timestamp_record",
     "read_control_batch",
     "read_end_transaction",

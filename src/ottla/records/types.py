@@ -1,6 +1,7 @@
 """Types that the record code shares with its callers."""
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -74,3 +75,21 @@ class EncodedRows(NamedTuple):
     row_count: int
     base_timestamp: int
     max_timestamp: int
+
+
+class RunEnd(Enum):
+    """Why a run of compaction over a buffer of batches ended: see `OffsetMap` and `BatchFilter`."""
+
+    END = "end"
+    LOOK = "look"
+    FULL = "full"
+
+
+class FilteredRecords(NamedTuple):
+    """What compaction leaves of one payload, not compressed, and the fields of its header that change with it."""
+
+    payload: bytes
+    record_count: int
+    base_timestamp: int
+    max_timestamp: int
+    attributes: int

@@ -269,16 +269,6 @@ def test_leftovers_are_removed_and_strangers_left_alone() -> None:
     asyncio.run(run())
 
 
-def test_an_unfinished_compaction_is_not_touched() -> None:
-    async def run() -> None:
-        rig, _ = await prepared()
-        rig.disk.write_atomically(f"{rig.log_path}/{log_name(0, '.log.swap')}", b"")
-        with pytest.raises(OSError, match="unfinished compaction"):
-            await rig.open()
-
-    asyncio.run(run())
-
-
 def test_the_topic_id_is_read_back() -> None:
     async def run() -> None:
         rig = Rig(SMALL)

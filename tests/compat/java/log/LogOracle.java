@@ -22,14 +22,18 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.util.KafkaScheduler;
+import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
@@ -43,6 +47,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *   time timestamp                                offset, timestamp, leader epoch
  *   start offset                                  log start offset; everything is below the high watermark
  *   retain nowMs key=value...                     log start offset, log end offset, after old segments were deleted
+ *   clean firstDirtyOffset nowMs mapBytes         first dirty offset afterwards
  *   roll | close                                  ok
  */
 public final class LogOracle {
@@ -80,6 +85,7 @@ public final class LogOracle {
             case "time": return byTime(Long.parseLong(words[1]));
             case "start": return start(Long.parseLong(words[1]));
             case "retain": return retain(words);
+            case "clean": return clean(Long.parseLong(words[1]), Long.parseLong(words[2]), Integer.parseInt(words[3]));
             case "roll": log.roll(Optional.empty()); return "";
             case "close": log.close(); return "";
             default: throw new IllegalArgumentException(words[0]);
@@ -146,6 +152,15 @@ public final class LogOracle {
         if (found.records instanceof FileRecords)
             ((FileRecords) found.records).readInto(buffer, 0);
         return Base64.getEncoder().encodeToString(buffer.array());
+    }
+
+    private String clean(long firstDirtyOffset, long nowMs, int mapBytes) throws Exception {
+        log.updateHighWatermark(log.logEndOffset());
+        Throttler throttler = new Throttler(Double.MAX_VALUE, 1000L, "io", "bytes", time);
+        Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(mapBytes), 1 << 20, 1 << 20, 0.9, throttler, time,
+            partition -> { });
+        LogToClean dirty = new LogToClean(log, firstDirtyOffset, log.activeSegment().baseOffset(), false);
+        return String.valueOf(cleaner.doClean(dirty, nowMs).getKey());
     }
 
     private String byTime(long timestamp) throws Exception {

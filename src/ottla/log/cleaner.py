@@ -1,0 +1,291 @@
+"""The cleaner: compacts the logs of topics with `cleanup.policy=compact`, the dirtiest first, one at a time.
+
+    offsets of a log   log start ...... first dirty ................ first uncleanable ...... end
+                       (cleaned before)  (what would be cleaned)      (not to be touched yet)
+
+Not to be touched are the active segment, what is not committed or belongs to an open transaction, and segments with a
+record younger than `min.compaction.lag.ms`. A log is due when more than `min.cleanable.dirty.ratio` of its cleanable
+bytes are dirty, or when a dirty record is older than `max.compaction.lag.ms`. First dirty offsets are kept in Kafka's
+`cleaner-offset-checkpoint`; losing one means cleaning again, never a loss.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ottla.log.compaction import Compaction, CompactionStopped
+from ottla.log.config_keys import INT64_MAX
+from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory
+from ottla.log.files import TopicPartition
+from ottla.log.log import Log
+from ottla.log.manager import LogManager
+from ottla.log.segment import BrokenSegment, Segment
+from ottla.protocol.errors import KafkaError
+from ottla.records import HEADER_BYTES, CorruptRecord, read_header
+from ottla.runtime import Clock, Disk, Executor, IdSource
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerSettings:
+    """Broker-wide settings of the cleaner: Kafka's `log.cleaner.*`."""
+
+    backoff_ms: int = 15_000
+    dedupe_buffer_bytes: int = 134_217_728
+    load_factor: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyLog:
+    """A log that could be cleaned, and how much it needs it."""
+
+    log: Log
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
+
+    @property
+    def is_due(self) -> bool:
+        if not self.dirty_bytes:
+            return False
+        return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+class LogCleaner:
+    """See the module. A log with a batch that does not read is left alone from then on, and counted."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        *,
+        disk: Disk,
+        clock: Clock,
+        executor: Executor,
+        ids: IdSource,
+        settings: CleanerSettings | None = None,
+    ) -> None:
+        self._logs = logs
+        self._disk = disk
+        self._clock = clock
+        self._executor = executor
+        self._ids = ids
+        self._settings = settings or CleanerSettings()
+        # By log, not only by name: a topic that was deleted and made again begins anew.
+        self._first_dirty: dict[TopicPartition, tuple[Log, int]] = {}
+        self._uncleanable: dict[TopicPartition, Log] = {}
+        self._cleaning: asyncio.Task[bool] | None = None
+        self._stopped = False
+        self._discards: dict[asyncio.Task[None], list[Segment]] = {}
+
+    @property
+    def uncleanable_count(self) -> int:
+        """Logs that cannot be cleaned because of what is in them."""
+        return sum(self._logs.get(*name) is log for name, log in self._uncleanable.items())
+
+    # Running.
+
+    async def run(self) -> None:
+        """Clean whatever is due, then wait for a while, until cancelled."""
+        try:
+            await self.read_checkpoints()
+            while True:
+                if not await self.clean_dirtiest():
+                    await asyncio.sleep(self._settings.backoff_ms / 1000)
+        finally:
+            self.close()
+
+    async def read_checkpoints(self) -> None:
+        """Where earlier runs of this broker, or Kafka, have got to."""
+        for directory in self._logs.directories:
+            if directory.failure is not None:
+                continue
+            try:
+                offsets = await self._executor.run(directory.read_checkpoint, CLEANER_CHECKPOINT)
+            except OSError as error:
+                directory.fail(error)
+                continue
+            for log in self._logs.all_logs():
+                if log.directory is directory and log.topic_partition in offsets:
+                    self._first_dirty[log.topic_partition] = (log, offsets[log.topic_partition])
+
+    async def clean_dirtiest(self) -> bool:
+        """Compact the log that needs it most; False when none does, or when it did not work out."""
+        due = [dirty for dirty in await self._dirty_logs() if dirty.is_due]
+        if not due:
+            return False
+        dirtiest = max(due, key=lambda dirty: dirty.dirty_ratio)
+        # Not to be cancelled halfway: a worker may be renaming files. Closing the log ends it soon.
+        self._cleaning = asyncio.get_running_loop().create_task(self._clean(dirtiest))
+        return await asyncio.shield(self._cleaning)
+
+    # Choosing.
+
+    async def _dirty_logs(self) -> list[DirtyLog]:
+        return [await self._measure(log) for log in self._logs.all_logs() if self._may_clean(log)]
+
+    def _may_clean(self, log: Log) -> bool:
+        return (
+            log.config.compact
+            and not log.is_closed
+            and log.directory.failure is None
+            and self._uncleanable.get(log.topic_partition) is not log
+        )
+
+    async def _measure(self, log: Log) -> DirtyLog:
+        segments = log.segments
+        first_dirty = self._first_dirty_offset(log)
+        first_uncleanable = self._first_uncleanable_offset(log, segments, first_dirty)
+        dirty = [
+            segment
+            for number, segment in enumerate(segments[:-1])
+            if segment.base_offset < first_uncleanable and segments[number + 1].base_offset > first_dirty
+        ]
+        return DirtyLog(
+            log,
+            first_dirty,
+            first_uncleanable,
+            clean_bytes=sum(segment.size_bytes for segment in segments if segment.base_offset < first_dirty),
+            dirty_bytes=sum(segment.size_bytes for segment in dirty),
+            is_overdue=await self._is_overdue(log, dirty),
+        )
+
+    def _first_dirty_offset(self, log: Log) -> int:
+        known, offset = self._first_dirty.get(log.topic_partition, (log, log.log_start_offset))
+        # A checkpoint from outside of the log is not about this log.
+        return offset if known is log and log.log_start_offset <= offset <= log.log_end_offset else log.log_start_offset
+
+    def _first_uncleanable_offset(self, log: Log, segments: Sequence[Segment], first_dirty: int) -> int:
+        """The base offset of the first segment that must stay as it is."""
+        open_since = [
+            entry.current_txn_first_offset
+            for entry in log.producer_state.producers.values()
+            if entry.current_txn_first_offset >= 0
+        ]
+        stable_offset = min([log.high_watermark, *open_since])
+        youngest_ms = self._clock.now_ms() - log.config.min_compaction_lag_ms
+        for number, segment in enumerate(segments[:-1]):
+            next_base = segments[number + 1].base_offset
+            latest_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+            is_young = log.config.min_compaction_lag_ms > 0 and latest_ms > youngest_ms
+            if next_base > stable_offset or (next_base > first_dirty and is_young):
+                return segment.base_offset
+        return segments[-1].base_offset
+
+    async def _is_overdue(self, log: Log, dirty: Sequence[Segment]) -> bool:
+        lag_ms = log.config.max_compaction_lag_ms
+        if lag_ms == INT64_MAX:
+            return False
+        oldest_ms = self._clock.now_ms() - lag_ms
+        for segment in dirty:
+            if segment.first_timestamp is None and segment.size_bytes:
+                try:
+                    segment.first_timestamp = await self._executor.run(_first_timestamp, segment)
+                except (OSError, CorruptRecord):
+                    continue  # Cleaning it, if it comes to that, says what is wrong.
+            if segment.first_timestamp is not None and 0 < segment.first_timestamp < oldest_ms:
+                return True
+        return False
+
+    # Cleaning.
+
+    async def _clean(self, dirty: DirtyLog) -> bool:
+        """Whether something was done: a log that turned out uncleanable is out of the way, so go on at once."""
+        log = dirty.log
+        compaction = Compaction(
+            log,
+            disk=self._disk,
+            executor=self._executor,
+            cache=self._logs.index_cache,
+            now_ms=self._clock.now_ms(),
+            map_bytes=self._settings.dedupe_buffer_bytes,
+            load_factor=self._settings.load_factor,
+            seed=self._ids.uuid(),
+        )
+        async with log.reshaping:
+            try:
+                end_offset = await compaction.run(dirty.first_dirty_offset, dirty.first_uncleanable_offset)
+            except CompactionStopped:
+                return False
+            except (CorruptRecord, BrokenSegment) as error:
+                if not log.is_closed:
+                    self._give_up(log, error)
+                return True
+            except (OSError, KafkaError, MemoryError) as error:
+                self._failed(log, error)
+                return False
+            except Exception as error:
+                # A mistake in here must not end the compaction of all other logs.
+                logger.exception("the compaction of %s went wrong", log.topic_partition)
+                self._give_up(log, error)
+                return True
+            finally:
+                self._discard(log, compaction)
+            self._first_dirty[log.topic_partition] = (log, end_offset)
+            await self._write_checkpoint(log.directory)
+        return True
+
+    def _give_up(self, log: Log, error: Exception) -> None:
+        logger.warning("%s cannot be compacted and is left as it is: %s", log.topic_partition, error)
+        self._uncleanable[log.topic_partition] = log
+
+    def _failed(self, log: Log, error: Exception) -> None:
+        """A full disk or memory may have room later; anything else that fails takes its directory out of use."""
+        if log.is_closed or log.directory.failure is not None:
+            return
+        logger.warning("%s could not be compacted: %s", log.topic_partition, error)
+        if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            log.directory.fail(error)
+
+    async def _write_checkpoint(self, directory: LogDirectory) -> None:
+        offsets = {
+            name: offset
+            for name, (log, offset) in self._first_dirty.items()
+            if log.directory is directory and self._logs.get(*name) is log
+        }
+        try:
+            await self._executor.run(directory.write_checkpoint, CLEANER_CHECKPOINT, offsets)
+        except OSError as error:
+            directory.fail(error)
+
+    # What was replaced: readers may be sending from it for a while.
+
+    def _discard(self, log: Log, compaction: Compaction) -> None:
+        if self._stopped:
+            for segment in compaction.replaced:
+                segment.close()
+        elif compaction.replaced:
+            work = self._discard_later(log.config.file_delete_delay_ms, compaction)
+            task = asyncio.get_running_loop().create_task(work)
+            self._discards[task] = compaction.replaced
+            task.add_done_callback(lambda done: self._discards.pop(done, None))
+
+    async def _discard_later(self, delay_ms: int, compaction: Compaction) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        for segment in compaction.replaced:
+            segment.close()
+        for path in compaction.leftovers:
+            try:
+                await self._executor.run(self._disk.delete, path)
+            except OSError as error:
+                logger.warning("%s could not be deleted, the next start will: %s", path, error)
+
+    def close(self) -> None:
+        """Nobody reads any more. What replaced files are still there have names that the next start deletes."""
+        self._stopped = True
+        for task, segments in list(self._discards.items()):
+            task.cancel()
+            for segment in segments:
+                segment.close()
+
+
+def _first_timestamp(segment: Segment) -> int:
+    return read_header(segment.file.read_at(0, HEADER_BYTES)).max_timestamp

@@ -1,0 +1,215 @@
+"""One compaction of one log: the last record of each key stays, at its offset.
+
+    1. the keys of the dirty part are read into a map from key to last offset; a full map ends the part there
+    2. all segments up to there are filtered by the map, small neighbours together into one, each group swapped in
+
+Works in pieces of a bounded size: each runs in the executor, in native code without the interpreter as far as the
+batches are not compressed, and the loop has its turn after each. Whoever compacts holds the log's `reshaping`, so
+segments are only added meanwhile; when the log is closed the work is given up after the piece at hand.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+from ottla.log import compaction_swap
+from ottla.log.config_keys import INT64_MAX
+from ottla.log.index_cache import IndexCache
+from ottla.log.log import Log
+from ottla.log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from ottla.log.segment import Indexes, Segment
+from ottla.log.time_index import TimeIndex
+from ottla.records import BatchFilter, OffsetMap, filter_batches, map_batches, read_header, scan_headers
+from ottla.records.errors import CorruptRecord, cut_batch
+from ottla.runtime import Disk, Executor, File
+
+PIECE_BYTES = 128 * 1024
+BYTES_PER_SLOT = 24
+
+
+class CompactionStopped(Exception):
+    """The log was closed, or its directory failed, while it was compacted."""
+
+
+class Compaction:
+    """See the module. `run` is called once; whether it fails or not, `replaced` and `leftovers` are the segments that
+    were swapped out so far and the names of their files, to be closed and deleted when nobody reads them any more."""
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        disk: Disk,
+        executor: Executor,
+        cache: IndexCache,
+        now_ms: int,
+        map_bytes: int,
+        load_factor: float,
+        seed: bytes,
+    ) -> None:
+        self._log = log
+        self._disk = disk
+        self._executor = executor
+        self._cache = cache
+        self._now_ms = now_ms
+        self._map_bytes = map_bytes
+        self._load_factor = load_factor
+        self._seed = seed
+        self._kept_offsets = b""
+        self.replaced: list[Segment] = []
+        self.leftovers: list[str] = []
+
+    async def run(self, first_dirty_offset: int, first_uncleanable_offset: int) -> int:
+        """The offset below which the log is clean now.
+
+        CorruptRecord when a batch does not read, OSError when the disk does not; groups swapped by then stay so.
+        """
+        log = self._log
+        # What is swapped in must be below the recovery point, or a start would look for the old bytes.
+        await log.flush(first_uncleanable_offset)
+        segments = [segment for segment in log.segments if segment.base_offset < first_uncleanable_offset]
+        offset_map = self._empty_map(first_uncleanable_offset - first_dirty_offset)
+        fitted = await self._read_keys(offset_map, segments, first_dirty_offset)
+        end_offset = first_uncleanable_offset if fitted else offset_map.latest_offset + 1
+        segments = [segment for segment in segments if segment.base_offset < end_offset]
+        groups = await self._executor.run(self._groups, segments, first_uncleanable_offset)
+        self._kept_offsets = self._last_offsets_of_producers()
+        for group in groups:
+            await self._compact_group(group, offset_map)
+        return end_offset
+
+    def _empty_map(self, offset_count: int) -> OffsetMap:
+        """As large as the dirty part can need, within the limit."""
+        slots = max(self._map_bytes // BYTES_PER_SLOT, 2)
+        keys = min(max(int(slots * self._load_factor), 1), slots - 1)
+        if offset_count < keys:
+            keys = max(offset_count, 1)
+            slots = int(keys / self._load_factor) + 2
+        return OffsetMap(slots, keys, self._seed)
+
+    def _check_going_on(self) -> None:
+        if self._log.is_closed or self._log.directory.failure is not None:
+            raise CompactionStopped(f"{self._log.topic_partition} was closed while it was compacted")
+
+    # 1. Keys.
+
+    async def _read_keys(self, offset_map: OffsetMap, segments: Sequence[Segment], start_offset: int) -> bool:
+        """False when not all keys fitted."""
+        for number, segment in enumerate(segments):
+            if number + 1 < len(segments) and segments[number + 1].base_offset <= start_offset:
+                continue
+            position = 0
+            while position < segment.file.size:
+                self._check_going_on()
+                used, fitted = await self._executor.run(_map_piece, offset_map, segment.file, position, start_offset)
+                if not fitted:
+                    return False
+                position += used
+        return True
+
+    # 2. Records.
+
+    def _groups(self, segments: Sequence[Segment], first_uncleanable_offset: int) -> list[tuple[Segment, ...]]:
+        """In the executor: neighbours that fit into one segment, by their records, their indexes and its offsets."""
+        config = self._log.config
+        groups: list[list[Segment]] = []
+        sums = [0, 0, 0]
+        for number, segment in enumerate(segments):
+            is_last = number + 1 == len(segments)
+            next_base = first_uncleanable_offset if is_last else segments[number + 1].base_offset
+            sizes = [segment.file.size, *(_size_if_there(self._disk, path) for path in segment.index_paths())]
+            sums = [total + size for total, size in zip(sums, sizes, strict=True)]
+            if (
+                groups
+                and sums[0] <= config.segment_bytes
+                and max(sums[1:]) <= config.segment_index_bytes
+                and next_base - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET
+            ):
+                groups[-1].append(segment)
+            else:
+                groups.append([segment])
+                sums = sizes
+        return [tuple(group) for group in groups]
+
+    async def _compact_group(self, group: tuple[Segment, ...], offset_map: OffsetMap) -> None:
+        """Filter neighbouring segments into one and let it take their place."""
+        log, run = self._log, self._executor.run
+        self._check_going_on()
+        batch_filter = self._filter(offset_map)
+        create = compaction_swap.create_cleaned
+        base_offset, created_ms = group[0].base_offset, group[-1].created_ms
+        new = await run(create, self._disk, log.path, base_offset, self._cache, log.config, created_ms)
+        try:
+            for segment in group:
+                position = 0
+                while position < segment.file.size:
+                    self._check_going_on()
+                    position += await run(_filter_piece, batch_filter, segment.file, position, new)
+            await run(compaction_swap.seal_cleaned, self._disk, new, group)
+            self._check_going_on()
+        except BaseException:
+            await run(compaction_swap.drop_cleaned, self._disk, new)
+            raise
+        await run(compaction_swap.begin_swap, self._disk, new)
+        # Readers go to the new segment before the old files lose their names: an index is read by its name. Searches
+        # that began before may still come to an old segment; they find it without an index, and walk.
+        await log.replace_segments(group, new)
+        self.replaced += group
+        for segment in group:
+            self._cache.forget(segment)
+            segment.use_indexes(Indexes(OffsetIndex(), TimeIndex()))
+        self.leftovers += await run(compaction_swap.finish_swap, self._disk, new, group)
+        new.release_indexes()
+
+    def _filter(self, offset_map: OffsetMap) -> BatchFilter:
+        horizon_ms = min(self._now_ms + self._log.config.delete_retention_ms, INT64_MAX)
+        return BatchFilter(offset_map, self._now_ms, horizon_ms, offset_map.latest_offset + 1, self._kept_offsets)
+
+    def _last_offsets_of_producers(self) -> bytes:
+        """The batches with these last offsets have the last sequences; a newer one may have come since, no matter."""
+        producers = self._log.producer_state.producers.values()
+        return array("q", sorted(entry.batches[-1].last_offset for entry in producers if entry.batches)).tobytes()
+
+
+# In the executor.
+
+
+def _size_if_there(disk: Disk, path: str) -> int:
+    try:
+        return disk.size_of(path)
+    except FileNotFoundError:
+        return 0
+
+
+def _map_piece(offset_map: OffsetMap, file: File, position: int, start_offset: int) -> tuple[int, bool]:
+    """How many bytes of whole batches were read, and whether all their keys fitted."""
+    piece = file.read_at(position, PIECE_BYTES)
+    used, fitted = map_batches(offset_map, piece, start_offset)
+    if fitted and not used:
+        used, fitted = map_batches(offset_map, _read_large_batch(file, position, piece), start_offset)
+    return used, fitted
+
+
+def _filter_piece(batch_filter: BatchFilter, file: File, position: int, target: Segment) -> int:
+    """Append what stays of the batches at `position` to the new segment; how many bytes they were."""
+    piece = file.read_at(position, PIECE_BYTES)
+    kept, used = filter_batches(batch_filter, piece)
+    if not used:
+        kept, used = filter_batches(batch_filter, _read_large_batch(file, position, piece))
+    if kept:
+        end = target.file.append(kept)
+        for data in kept:
+            for header in scan_headers(data):
+                target.note_batch(end, header.size_bytes, header.last_offset, header.max_timestamp)
+                end += header.size_bytes
+    return used
+
+
+def _read_large_batch(file: File, position: int, piece: bytes) -> bytes:
+    """The whole of a batch that is larger than a piece."""
+    size_bytes = read_header(piece).size_bytes
+    if size_bytes <= len(piece):
+        raise CorruptRecord(f"a batch expected at {position} of {file.path}, something else came")
+    batch = file.read_at(position, size_bytes)
+    if len(batch) < size_bytes:
+        raise cut_batch(position, size_bytes, len(batch))
+    return batch

@@ -1,0 +1,118 @@
+"""A compacted log against a plain list: the latest value of every key stays, nothing else appears, order is kept."""
+
+import asyncio
+import random
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.unit.log.compacting import CompactingRig
+from tests.unit.log.support import read_all
+
+from ottla.log.cleaner import CleanerSettings
+from ottla.records import Codec, Record, scan_headers
+
+KEYS = st.sampled_from([b"", b"a", b"b", b"c", b"d" * 40])
+VALUES = st.one_of(st.none(), st.binary(max_size=30))
+RETENTION_MS = 1000
+PRODUCERS = (7, 8)
+
+
+class CompactionMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.written: list[tuple[bytes, bytes | None]] = []
+        self.sequences: dict[int, int] = {}
+        self.flushed = 0
+
+    @initialize(segment_bytes=st.sampled_from([300, 800, 4000]), slots=st.sampled_from([3, 8, 50_000]))
+    def open(self, segment_bytes: int, slots: int) -> None:
+        self.rig = CompactingRig(segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
+        self.rig.settings = CleanerSettings(dedupe_buffer_bytes=24 * slots)
+        self.loop.run_until_complete(self.rig.open())
+
+    def teardown(self) -> None:
+        self.rig.cleaner.close()
+        self.loop.run_until_complete(self.rig.manager.shutdown())
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+    @rule(
+        pairs=st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=5),
+        codec=st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4, Codec.SNAPPY]),
+        producer_id=st.sampled_from([-1, -1, *PRODUCERS]),
+    )
+    def write(self, pairs: list[tuple[bytes, bytes | None]], codec: Codec, producer_id: int) -> None:
+        sequence = self.sequences.get(producer_id, 0) if producer_id >= 0 else -1
+        work = self.rig.write(*pairs, codec=codec, producer_id=producer_id, sequence=sequence)
+        assert self.loop.run_until_complete(work) == len(self.written)
+        self.written += pairs
+        if producer_id >= 0:
+            self.sequences[producer_id] = sequence + len(pairs)
+
+    @rule()
+    def clean(self) -> None:
+        self.loop.run_until_complete(self.rig.clean())
+        latest = {key: offset for offset, (key, _) in enumerate(self.written)}
+        for record in self.rig.records():
+            assert record.key is not None
+            assert latest[record.key] == record.offset, "only the last record of a key stays"
+        self.flushed = self.rig.log.flushed_offset
+
+    @rule(milliseconds=st.sampled_from([1, RETENTION_MS - 1, RETENTION_MS]))
+    def wait(self, milliseconds: int) -> None:
+        self.rig.clock.advance(milliseconds)
+
+    @rule()
+    def restart(self) -> None:
+        self.rig.cleaner.close()
+        self.loop.run_until_complete(self.rig.restart())
+        assert self.rig.log.log_end_offset == len(self.written)
+
+    @rule(seed=st.integers(0, 2**32))
+    def crash(self, seed: int) -> None:
+        self.loop.run_until_complete(self.rig.log.flush())
+        self.rig.cleaner.close()
+        self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
+        assert self.rig.log.log_end_offset == len(self.written)
+
+    def _expect_record(self, record: Record) -> None:
+        assert self.written[record.offset] == (record.key, record.value)
+
+    @invariant()
+    def holds_the_latest_of_every_key(self) -> None:
+        if not hasattr(self, "rig"):
+            return
+        records = self.rig.records()
+        offsets = [record.offset for record in records]
+        assert offsets == sorted(set(offsets))
+        for record in records:
+            self._expect_record(record)
+        last = {key: offset for offset, (key, _) in enumerate(self.written)}
+        missing = {offset for offset in last.values() if offset not in offsets}
+        assert all(self.written[offset][1] is None for offset in missing), "only a tombstone may go for good"
+
+    @invariant()
+    def sequences_survive(self) -> None:
+        if hasattr(self, "rig"):
+            producers = self.rig.log.producer_state.producers
+            assert {name: entry.last_sequence + 1 for name, entry in producers.items()} == self.sequences
+
+    @invariant()
+    def every_offset_leads_on(self) -> None:
+        if hasattr(self, "rig"):
+            headers = scan_headers(read_all(self.rig.log))
+            log = self.rig.log
+            for offset in range(log.log_end_offset):
+                found = log.read(offset, 1, up_to_offset=log.log_end_offset)
+                after = [header for header in headers if header.last_offset >= offset]
+                assert (found is None) == (not after)
+                if found is not None:
+                    assert scan_headers(found.read(), True)[0] == after[0]
+
+
+TestCompaction = CompactionMachine.TestCase
+TestCompaction.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
