@@ -32,7 +32,7 @@ from ottla.cluster.registry import CorruptNode
 from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import StoreError
 from ottla.log.cleaner import LogCleaner
-from ottla.log.directory import LogDirectory
+from ottla.log.directory import LogDirectory, UnusableDirectory
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+RETRY_SECONDS = 1.0
 STORE_FILE = "ottla-store.sqlite3"
 ANY_HOST = ("", "0.0.0.0", "::")
 
@@ -105,8 +106,14 @@ class Broker:
         self._stack_of_crash = contextlib.AsyncExitStack()
         self._applying = asyncio.Lock()
         self._image_changed = asyncio.Event()
+        self.all_directories_failed = asyncio.Event()
+        self._cleaner: LogCleaner | None = None
 
     # What handlers ask
+
+    @property
+    def logs(self) -> LogManager:
+        return self._logs
 
     @property
     def image(self) -> ClusterImage:
@@ -143,6 +150,8 @@ class Broker:
         if self.settings.update(self.image.configs):
             config = self.settings.config
             self._server.update_connection_limits(config.limits)
+            if self._cleaner is not None and config.cleaner is not None:
+                self._cleaner.settings = config.cleaner
             self._logs.settings = replace(
                 self._logs.settings, producer_id_expiration_ms=config.interval_ms("producer.id.expiration.ms")
             )
@@ -193,7 +202,8 @@ class Broker:
         self._stack.push_async_callback(self._stop_serving, server)
         self._metadata.subscribe(lambda old, new: self._image_changed.set())
         await self.image_applied()
-        self._in_background(self._follow_image(), "image")
+        self._image_changed.set()
+        self._in_background(self._follow_image(lifecycle), "image")
         self._in_background(self._logs.run(), "logs")
         self._start_cleaner()
         server.start()
@@ -201,26 +211,47 @@ class Broker:
 
     def _start_cleaner(self) -> None:
         if self.config.cleaner is not None:
-            cleaner = LogCleaner(
+            self._cleaner = LogCleaner(
                 self._logs,
                 disk=self._disk,
                 clock=self._clock,
                 executor=self._executor,
                 ids=self._ids,
-                settings=self.config.cleaner,
+                settings=self.settings.config.cleaner or self.config.cleaner,
             )
-            self._in_background(cleaner.run(), "cleaner")
+            self._in_background(self._cleaner.run(), "cleaner")
 
     def _open_directories(self) -> list[LogDirectory]:
+        """The first one must work, since the store is in it; another that does not is left out, with its partitions."""
         directories: list[LogDirectory] = []
         for path in self.config.log_directories:
             directory = LogDirectory(self._disk, path)
             cluster_id = directories[0].cluster_id if directories else None
-            directory.open(self.config.node_id, self._ids, cluster_id)
+            try:
+                directory.open(self.config.node_id, self._ids, cluster_id)
+            except UnusableDirectory:
+                raise
+            except OSError as error:
+                if not directories:
+                    raise
+                directory.fail(error)
             self._stack.callback(directory.close)
             self._stack_of_crash.callback(directory.close)
             directories.append(directory)
         return directories
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """Called in the middle of whatever noticed it, so the consequences wait for the next turn of the loop."""
+        logger.error("log directory %s failed and is out of use: %s", directory.path, directory.failure)
+
+        def take_offline() -> None:
+            self.replicas.take_offline(directory)
+            self._image_changed.set()
+            if all(each.failure is not None for each in self._logs.directories):
+                logger.critical("every log directory has failed")
+                self.all_directories_failed.set()
+
+        asyncio.get_running_loop().call_soon(take_offline)
 
     async def _load_logs(self, directories: list[LogDirectory]) -> None:
         interval_ms = self.config.interval_ms
@@ -242,6 +273,12 @@ class Broker:
         )
         await self._logs.load(lambda topic: self.settings.topic_config({}))
         self._stack.push_async_callback(self._logs.shutdown)
+        if all(directory.failure is not None for directory in directories):
+            raise StartError(f"no log directory can be used: {directories[0].failure}")
+        for directory in directories:
+            if directory.failure is not None:
+                logger.error("log directory %s cannot be used: %s", directory.path, directory.failure)
+            directory.on_failure = self._directory_failed
         self.replicas = ReplicaManager(
             self.config.node_id, self._logs, self._clock, self._executor, self.settings.topic_config
         )
@@ -295,14 +332,23 @@ class Broker:
         self._stack.push_async_callback(stop)
         self._stack_of_crash.push_async_callback(stop)
 
-    async def _follow_image(self) -> None:
+    async def _follow_image(self, lifecycle: BrokerLifecycle) -> None:
+        """Hold what the image gives this broker, and tell the cluster what it cannot hold."""
+        is_done = True
         while True:
-            await self._image_changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if is_done else RETRY_SECONDS):
+                    await self._image_changed.wait()
             self._image_changed.clear()
+            is_done = False
             try:
                 await self.image_applied()
-            except (KafkaError, OSError):
-                logger.exception("the cluster's image could not be applied; the next one will be tried")
+                async with self._applying:
+                    await self.replicas.open_missing()
+                await lifecycle.report_offline(self.replicas.offline_partitions())
+                is_done = not self.replicas.has_missing
+            except (KafkaError, OSError, StoreError) as error:
+                logger.error("the cluster's image could not be applied; it will be tried again: %s", error)
 
     # Stopping
 

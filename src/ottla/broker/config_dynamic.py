@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 # The broker-wide default of a topic key can be changed under one name, the one with the finest unit.
 DYNAMIC_NAMES = frozenset(key.synonyms[0].name for key in TOPIC_CONFIGS.values() if key.synonyms) | {
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.io.buffer.load.factor",
     "max.connections",
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",

@@ -145,15 +145,12 @@ class _Roles:
     leaders: int = 0
     under_replicated: int = 0
     under_min_isr: int = 0
-    offline: int = 0
     waiting_fetches: int = 0
     waiting_producers: int = 0
 
     def add(self, partition: Partition) -> None:
         self.waiting_fetches += partition.waiting_fetches
         self.waiting_producers += partition.waiting_producers
-        if partition.log.directory.failure is not None:
-            self.offline += 1
         if partition.is_leader:
             self.leaders += 1
             in_sync, replicas = len(partition.isr), len(partition.replicas)
@@ -238,7 +235,7 @@ class BrokerMetrics:
         yield _single(LEADER_COUNT, roles.leaders)
         yield _single(UNDER_REPLICATED, roles.under_replicated)
         yield _single(UNDER_MIN_ISR, roles.under_min_isr)
-        yield _single(OFFLINE_REPLICAS, roles.offline)
+        yield _single(OFFLINE_REPLICAS, self._broker.replicas.offline_count)
         yield WAITING.head
         yield WAITING.line(roles.waiting_fetches, "Fetch")
         yield WAITING.line(roles.waiting_producers, "Produce")

@@ -16,6 +16,7 @@ logger = logging.getLogger("ottla")
 CANNOT_START = 1
 WRONG_SETTINGS = 2
 TEXT, JSON = "text", "json"
+DIRECTORIES_FAILED = 1
 DEFAULT_LISTENER = "PLAINTEXT://localhost:{port}"
 
 # A broker makes few reference cycles and many short-lived objects: collecting less often keeps pauses away.
@@ -124,6 +125,15 @@ async def _serve(config: BrokerConfig) -> None:
             sys.stdout.write(f"ottla broker {config.node_id} metrics on {address_of(endpoint)}/metrics\n")
     sys.stdout.write(f"ottla broker {config.node_id} ready on {addresses}\n")
     sys.stdout.flush()
-    await stop.wait()
+    await _first_of(stop, broker.all_directories_failed)
     logger.info("shutting down")
     await broker.shutdown()
+    if broker.all_directories_failed.is_set():
+        raise CommandFailed("every log directory has failed; the log says how", DIRECTORIES_FAILED)
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()

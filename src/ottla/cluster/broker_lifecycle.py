@@ -9,6 +9,7 @@ and joins again, under a new epoch.
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ottla.cluster import paths, registry
@@ -75,6 +76,14 @@ class BrokerLifecycle:
         except BaseException:
             await self._stop_parts()
             raise
+
+    async def report_offline(self, partitions: Mapping[bytes, tuple[int, ...]]) -> None:
+        """Tell the cluster which replicas on this broker are out of use, by topic id, if that is news."""
+        if partitions == self._registration.offline_partitions:
+            return
+        changed = replace(self._registration, offline_partitions=dict(partitions))
+        await self._store.set(paths.broker(changed.node_id), registry.encode_broker(changed))
+        self._registration = replace(self._registration, offline_partitions=dict(partitions))
 
     async def shutdown(self, timeout_seconds: float = 30.0) -> None:
         """Leave in order, waiting at most that long for others to take over what this broker leads."""

@@ -13,6 +13,8 @@ may have lost the end of its logs. So the store holds the broker epochs that a c
 A broker that shuts down is treated as gone where another member of the ISR can lead, and otherwise left as it is: it
 leads until it is really gone. One that shuts down before it was admitted never came.
 
+A broker whose replica of a partition is offline, since its log directory failed, counts as gone there.
+
 The rules for one partition:
 
 1. Members of the ISR that stayed are the new ISR. When none stayed, those that returned are: whichever of them leads,
@@ -42,6 +44,9 @@ class Standing:
     stayed: AbstractSet[int]
     returned: AbstractSet[int] = frozenset()
     leaving: AbstractSet[int] = frozenset()
+
+    def without(self, gone: AbstractSet[int]) -> "Standing":
+        return Standing(self.stayed - gone, self.returned - gone, self.leaving - gone) if gone else self
 
 
 def standing_of(image: ClusterImage) -> Standing:
@@ -96,6 +101,15 @@ def _changed(partition: PartitionImage, leader: int, isr: tuple[int, ...], *, mu
     )
 
 
+def _lost_replicas(image: ClusterImage, topic: TopicImage, partition: PartitionImage) -> frozenset[int]:
+    """Brokers that are alive and cannot use their replica of this partition."""
+    return frozenset(
+        replica
+        for replica in partition.replicas
+        if replica in image.brokers and image.brokers[replica].has_offline(topic.topic_id, partition.index)
+    )
+
+
 def elect_all(image: ClusterImage, settings: ControllerSettings, controller_epoch: int) -> Iterator[Set]:
     """The chunks of partition state to write after brokers came or went; none when all is as it should be."""
     standing = standing_of(image)
@@ -106,7 +120,12 @@ def elect_all(image: ClusterImage, settings: ControllerSettings, controller_epoc
             {
                 partition.index: elected
                 for partition in topic.partitions
-                if (elected := elect(partition, standing, is_unclean_allowed)) is not partition
+                if (
+                    elected := elect(
+                        partition, standing.without(_lost_replicas(image, topic, partition)), is_unclean_allowed
+                    )
+                )
+                is not partition
             },
             controller_epoch,
         )
@@ -119,7 +138,7 @@ def elect_preferred(image: ClusterImage, topic: TopicImage, index: int) -> Parti
     if preferred == partition.leader or preferred not in partition.isr:
         return None
     registration = image.brokers.get(preferred)
-    if registration is None or not registration.is_active:
+    if registration is None or not registration.is_active or registration.has_offline(topic.topic_id, index):
         return None
     return _changed(partition, preferred, partition.isr, must_bump=True)
 

@@ -34,7 +34,8 @@ class Endpoint:
 class BrokerRegistration:
     """A broker that is alive.
 
-    It is fenced until a controller has admitted it: it leads nothing and gets no new replicas before.
+    It is fenced until a controller has admitted it: it leads nothing and gets no new replicas before. Some of its
+    replicas may be offline, since their log directory failed: `offline_partitions`, by topic id.
     """
 
     node_id: int
@@ -44,11 +45,16 @@ class BrokerRegistration:
     incarnation_id: bytes
     is_fenced: bool = False
     is_shutting_down: bool = False
+    offline_partitions: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def is_active(self) -> bool:
         """Whether it may lead partitions and be given replicas."""
         return not (self.is_fenced or self.is_shutting_down)
+
+    def has_offline(self, topic_id: bytes, index: int) -> bool:
+        """Whether its replica of a partition, if it has one, is out of use."""
+        return index in self.offline_partitions.get(topic_id, ())
 
     def endpoint(self, listener_name: str) -> Endpoint | None:
         for endpoint in self.endpoints:

@@ -58,6 +58,7 @@ class ImageBuilder:
         self._parts: dict[str, _TopicParts] = {}
         self._registrations: dict[int, BrokerRegistration] = {}
         self._live: frozenset[int] = frozenset()
+        self._impaired: dict[int, BrokerRegistration] = {}
         self._dirty_topics: dict[str, None] = {}
         self._brokers_changed = False
         self.problems: dict[str, CorruptNode] = {}
@@ -170,9 +171,10 @@ class ImageBuilder:
             return cluster
         live = frozenset(node_id for node_id, registration in brokers.items() if not registration.is_fenced)
         cluster = replace(cluster, brokers=brokers)
-        if live == self._live:
+        impaired = {node_id: broker for node_id, broker in brokers.items() if broker.offline_partitions}
+        if live == self._live and impaired == self._impaired:
             return cluster
-        self._live = live
+        self._live, self._impaired = live, impaired
         topics = {name: self._with_offline_replicas(topic) for name, topic in cluster.topics.items()}
         return replace(cluster, topics=topics, topics_by_id={topic.topic_id: topic for topic in topics.values()})
 
@@ -180,7 +182,7 @@ class ImageBuilder:
         partitions = []
         is_changed = False
         for partition in topic.partitions:
-            offline = self._offline(partition.replicas)
+            offline = self._offline(topic.topic_id, partition.index, partition.replicas)
             if offline != partition.offline_replicas:
                 partition = PartitionImage(
                     index=partition.index,
@@ -198,10 +200,16 @@ class ImageBuilder:
         self._parts[topic.name].chunks.clear()
         return replace(topic, partitions=tuple(partitions))
 
-    def _offline(self, replicas: tuple[int, ...]) -> tuple[int, ...]:
-        if self._live.issuperset(replicas):
+    def _offline(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
+        """Replicas on brokers that are away, or in log directories that failed."""
+        if not self._impaired and self._live.issuperset(replicas):
             return ()
-        return tuple(replica for replica in replicas if replica not in self._live)
+        return tuple(
+            replica
+            for replica in replicas
+            if replica not in self._live
+            or (replica in self._impaired and self._impaired[replica].has_offline(topic_id, index))
+        )
 
     def _with_topics(self, cluster: ClusterImage) -> ClusterImage:
         changes: dict[str, TopicImage | None] = {}
@@ -265,7 +273,7 @@ class ImageBuilder:
                 replicas=replicas,
                 isr=partition.isr,
                 partition_epoch=partition.partition_epoch,
-                offline_replicas=self._offline(replicas),
+                offline_replicas=self._offline(record.topic_id, first + position, replicas),
             )
             images.append(known[position] if position < len(known) and known[position] == image else image)
         return tuple(images)

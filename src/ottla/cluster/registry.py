@@ -112,12 +112,16 @@ def encode_broker(registration: BrokerRegistration) -> bytes:
         }
         for endpoint in registration.endpoints
     ]
+    offline = {
+        uuid_to_text(topic_id): list(indexes) for topic_id, indexes in sorted(registration.offline_partitions.items())
+    }
     return encode(
         {
             "incarnation_id": uuid_to_text(registration.incarnation_id),
             "rack": registration.rack,
             "endpoints": endpoints,
             "is_shutting_down": registration.is_shutting_down,
+            **({"offline_partitions": offline} if offline else {}),
         }
     )
 
@@ -150,7 +154,23 @@ def decode_broker(node: Node) -> BrokerRegistration:
         incarnation_id=_uuid(node, document, "incarnation_id"),
         is_fenced=True,
         is_shutting_down=_field(node, document, "is_shutting_down", bool),
+        offline_partitions=_offline_partitions(node, document),
     )
+
+
+def _offline_partitions(node: Node, document: Mapping[str, Any]) -> dict[bytes, tuple[int, ...]]:
+    """Most brokers have none, and say nothing."""
+    if "offline_partitions" not in document:
+        return {}
+    found: dict[bytes, tuple[int, ...]] = {}
+    for topic_id, indexes in _field(node, document, "offline_partitions", dict).items():
+        if type(indexes) is not list or not {*map(type, indexes)} <= {int}:
+            raise CorruptNode(node.path, f"expected lists of partitions in 'offline_partitions', found {indexes!r}")
+        try:
+            found[uuid_from_text(topic_id)] = tuple(indexes)
+        except ValueError as error:
+            raise CorruptNode(node.path, f"'offline_partitions': {error}") from error
+    return found
 
 
 def encode_admitted(admitted: Mapping[int, int]) -> bytes:

@@ -78,7 +78,7 @@ class LogCleaner:
         self._clock = clock
         self._executor = executor
         self._ids = ids
-        self._settings = settings or CleanerSettings()
+        self.settings = settings or CleanerSettings()
         # By log, not only by name: a topic that was deleted and made again begins anew.
         self._first_dirty: dict[TopicPartition, tuple[Log, int]] = {}
         self._uncleanable: dict[TopicPartition, Log] = {}
@@ -99,7 +99,7 @@ class LogCleaner:
             await self.read_checkpoints()
             while True:
                 if not await self.clean_dirtiest():
-                    await asyncio.sleep(self._settings.backoff_ms / 1000)
+                    await asyncio.sleep(self.settings.backoff_ms / 1000)
         finally:
             self.close()
 
@@ -206,8 +206,8 @@ class LogCleaner:
             executor=self._executor,
             cache=self._logs.index_cache,
             now_ms=self._clock.now_ms(),
-            map_bytes=self._settings.dedupe_buffer_bytes,
-            load_factor=self._settings.load_factor,
+            map_bytes=self.settings.dedupe_buffer_bytes,
+            load_factor=self.settings.load_factor,
             seed=self._ids.uuid(),
         )
         async with log.reshaping:

@@ -3,8 +3,9 @@
 Everything here blocks: it runs in the executor or before the loop starts.
 """
 
+import errno
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ottla.log.checkpoints import decode_offsets, decode_properties, encode_offsets, encode_properties
 from ottla.log.files import TopicPartition, join
@@ -27,10 +28,16 @@ class UnusableDirectory(OSError):
     """A log directory that must not be used: in use already, or it belongs to another broker or cluster."""
 
 
+def is_full(error: OSError) -> bool:
+    """Whether the disk only has no room left: what was asked is refused, and what is stored can still be trusted."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 class LogDirectory:
     """`failure` is set once the device could not be trusted any more; every log in it then refuses to work.
 
     `flushes` and `flush_seconds` count the flushes of its logs and the time that they took.
+    `on_failure` is called once, when that happens: on the loop, in the middle of whatever noticed it.
     """
 
     def __init__(self, disk: Disk, path: str) -> None:
@@ -40,6 +47,7 @@ class LogDirectory:
         self.failure: OSError | None = None
         self.flushes = 0
         self.flush_seconds = 0.0
+        self.on_failure: Callable[[LogDirectory], None] | None = None
         self.cluster_id = ""
         self.node_id = -1
         self.directory_id = b""
@@ -53,6 +61,8 @@ class LogDirectory:
         """The first failure is kept: what follows is mostly its consequence."""
         if self.failure is None:
             self.failure = error
+            if self.on_failure is not None:
+                self.on_failure(self)
 
     def open(self, node_id: int, ids: IdSource, cluster_id: str | None = None) -> None:
         """Lock it and find out whose it is; a new one becomes this broker's.

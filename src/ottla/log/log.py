@@ -12,19 +12,18 @@ in the page cache and what is on the device. A full disk does not: a refused app
 """
 
 import asyncio
-import errno
 import struct
 from collections.abc import Coroutine
 from typing import NamedTuple
 
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
-from ottla.log.directory import LogDirectory
+from ottla.log.directory import LogDirectory, is_full
 from ottla.log.files import TopicPartition
 from ottla.log.group_commit import GroupCommit
 from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LoadedLog
-from ottla.log.log_files import LogFiles
+from ottla.log.log_files import EpochsNotWritten, LogFiles
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.segment import BrokenSegment, Segment
@@ -111,10 +110,6 @@ class Log:
     @property
     def path(self) -> str:
         return self._files.path
-
-    @property
-    def latest_epoch(self) -> int:
-        return self.leader_epochs.latest_epoch
 
     @property
     def flushed_offset(self) -> int:
@@ -207,7 +202,7 @@ class Log:
         """
         if isinstance(error, BrokenSegment):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{what} in {self.topic_partition} failed: {error}")
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_full(error):
             self.directory.fail(error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what} in {self.topic_partition} failed: {error}")
 
@@ -353,11 +348,13 @@ class Log:
             else:
                 await self._executor.run(self._active.file.sync)
             done = True
+        except EpochsNotWritten as error:
+            epochs.changed = True
+            raise self._failed(error, "flush") from error
         except OSError as error:
             self.directory.fail(error)
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {self.topic_partition} failed: {error}"
-            ) from error
+            message = f"flush of {self.topic_partition} failed: {error}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         finally:
             self._segments.end_sync(done=done)
         self.directory.flushes += 1

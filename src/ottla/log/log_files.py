@@ -14,6 +14,13 @@ from ottla.runtime import Disk, File
 Epochs = list[tuple[int, int]]
 
 
+class EpochsNotWritten(OSError):
+    """A flush ended before it began to sync: the small file beside the records could not be replaced.
+
+    On a full disk that is no failure. A sync that fails is one even there: accepted pages may be lost.
+    """
+
+
 class LogFiles:
     def __init__(self, disk: Disk, path: str, cache: IndexCache) -> None:
         self._disk = disk
@@ -33,7 +40,10 @@ class LogFiles:
         must be on the device as well. The same goes for the epochs, unless they have not changed.
         """
         if epochs is not None:
-            self._write_epochs(epochs)
+            try:
+                self._write_epochs(epochs)
+            except OSError as error:
+                raise EpochsNotWritten(error.errno, error.strerror, self.path) from error
         for segment in closed:
             segment.file.sync()
             sync_paths(self._disk, segment.index_paths())

@@ -1,6 +1,8 @@
 """All logs of a broker, over all its log directories."""
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +15,7 @@ from ottla.log.directory import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
     LogDirectory,
+    is_full,
 )
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
@@ -20,10 +23,13 @@ from ottla.log.loader import LogLoader
 from ottla.log.log import Log
 from ottla.log.retention import Retention
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.runtime import Clock, Disk, Executor, IdSource
+from ottla.runtime import Clock, Disk, DiskSpace, Executor, IdSource
+
+logger = logging.getLogger(__name__)
 
 _LOADS_AT_ONCE = 8
 _CLOSES_AT_ONCE = 8
+_PRODUCERS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,14 @@ class LogManager:
 
     def all_logs(self) -> list[Log]:
         return list(self._logs.values())
+
+    @property
+    def has_failures(self) -> bool:
+        return any(directory.failure is not None for directory in self.directories)
+
+    async def space(self, directory: LogDirectory) -> DiskSpace:
+        """Of the disk that the directory is on. OSError when it does not say."""
+        return await self._executor.run(self._disk.space, directory.path)
 
     # Starting.
 
@@ -161,14 +175,19 @@ class LogManager:
 
     # Creating and deleting.
 
-    async def create_log(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
-        """The partition's log, made if it is not there yet, in the directory that has the fewest."""
+    async def create_log(
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig, *, is_new: bool = True
+    ) -> Log:
+        """The partition's log, made if it is not there yet, in the directory that has the fewest.
+
+        One that is not new and not there may be in a directory that failed, and is not made a second time.
+        """
         topic_partition = TopicPartition(topic, partition)
         log = self._logs.get(topic_partition)
         if log is None:
             task = self._creating.get(topic_partition)
             if task is None:
-                work = self._create(topic_partition, topic_id, config)
+                work = self._create(topic_partition, topic_id, config, is_new)
                 task = self._creating[topic_partition] = asyncio.get_running_loop().create_task(work)
                 task.add_done_callback(lambda _: self._creating.pop(topic_partition, None))
             log = await asyncio.shield(task)
@@ -182,22 +201,37 @@ class LogManager:
             )
         return log
 
-    async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+    async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, is_new: bool) -> Log:
+        """In the first directory that takes it; a full one is passed over, one that fails is marked."""
         usable = [directory for directory in self.directories if directory.failure is None]
-        if not usable:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory has failed")
+        if not usable or (self.has_failures and not is_new):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} may be in a log directory that failed, or all did"
+            )
         counts = {id(directory): 0 for directory in usable}
         for log in self._logs.values():
             if id(log.directory) in counts:
                 counts[id(log.directory)] += 1
-        directory = min(usable, key=lambda candidate: counts[id(candidate)])
-        loader = self._loader(directory, str(topic_partition), config, clean=True)
-        try:
-            await self._executor.run(self._make_log_directory, directory.path, loader.path, topic_id)
-            return await self._open(topic_partition, directory, loader)
-        except OSError as error:
-            directory.fail(error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {error}") from error
+        problems: list[str] = []
+        for directory in sorted(usable, key=lambda candidate: counts[id(candidate)]):
+            loader = self._loader(directory, str(topic_partition), config, clean=True)
+            try:
+                await self._executor.run(self._make_log_directory, directory.path, loader.path, topic_id)
+                return await self._open(topic_partition, directory, loader)
+            except OSError as error:
+                problems.append(str(error))
+                if not is_full(error):
+                    directory.fail(error)
+                with contextlib.suppress(OSError):
+                    await self._executor.run(self._remove_half_made, loader.path)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {'; '.join(problems)}")
+
+    def _remove_half_made(self, path: str) -> None:
+        """What a creation that failed left behind, or the log would be in two places; never one with records."""
+        for name in self._disk.list_directory(path):
+            if name.endswith(files.LOG_SUFFIX) and self._disk.size_of(files.join(path, name)):
+                return
+        self._disk.delete_directory(path)
 
     def _make_log_directory(self, parent: str, path: str, topic_id: bytes) -> None:
         self._disk.make_directory(path)
@@ -211,6 +245,7 @@ class LogManager:
         """Take a log away at once and its files after `file.delete.delay.ms`; False when there is none.
 
         The renamed directory never counts as a log again, also when the broker stops before the files are gone.
+        In a directory that failed nothing is renamed, since nothing can be relied on there.
         """
         log = self._logs.pop(TopicPartition(topic, partition), None)
         if log is None:
@@ -219,7 +254,8 @@ class LogManager:
             # Or the next topic of this name could inherit it after a crash.
             await self.checkpoint_log_start_offsets()
         name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex())
-        await log.retire(files.join(log.directory.path, name))
+        if log.directory.failure is None:
+            await log.retire(files.join(log.directory.path, name))
         task = asyncio.get_running_loop().create_task(self._delete_later(log))
         self._deletions[task] = log
         task.add_done_callback(lambda done: self._deletions.pop(done, None))
@@ -280,7 +316,10 @@ class LogManager:
             try:
                 await self._executor.run(directory.write_checkpoint, name, offsets)
             except OSError as error:
-                directory.fail(error)
+                if is_full(error):
+                    logger.warning("%s in %s stays as it was: %s", name, directory.path, error)
+                else:
+                    directory.fail(error)
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
@@ -296,16 +335,22 @@ class LogManager:
                 try:
                     await log.flush()
                 except KafkaError:
-                    continue  # The directory is marked as failed by now.
+                    continue  # The directory is marked as failed by now, or full.
 
     async def apply_retention(self) -> None:
         """Delete the segments that logs no longer keep."""
         await self._retention.apply(self.all_logs())
 
-    def expire_producers(self) -> None:
+    async def expire_producers(self) -> None:
+        """Forget silent producers, a bounded number in one turn of the loop."""
         now_ms = self._clock.now_ms()
-        for log in self._logs.values():
-            log.producer_state.remove_expired(now_ms, self.settings.producer_id_expiration_ms)
+        for log in self.all_logs():
+            state = log.producer_state
+            producer_ids = list(state.producers)
+            for first in range(0, len(producer_ids), _PRODUCERS_AT_ONCE):
+                some = producer_ids[first : first + _PRODUCERS_AT_ONCE]
+                state.remove_expired(now_ms, self.settings.producer_id_expiration_ms, some)
+                await asyncio.sleep(0)
 
     # Stopping.
 
@@ -323,6 +368,9 @@ class LogManager:
 
         async def close(log: Log) -> None:
             async with limit:
+                if log.directory.failure is not None:
+                    log.close_files()
+                    return
                 try:
                     await log.close()
                 except KafkaError:

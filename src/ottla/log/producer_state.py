@@ -144,12 +144,16 @@ class ProducerState:
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = header.max_timestamp
 
-    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget the producers that were silent for `expiration_ms`, except in the middle of a transaction."""
-        expired = [
-            entry.producer_id
-            for entry in self.producers.values()
-            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
-        ]
-        for producer_id in expired:
-            del self.producers[producer_id]
+    def remove_expired(self, now_ms: int, expiration_ms: int, producer_ids: Iterable[int] | None = None) -> None:
+        """Forget the producers that were silent for `expiration_ms`, except in the middle of a transaction.
+
+        Looks at all of them, or at the ones named.
+        """
+        for producer_id in list(self.producers) if producer_ids is None else producer_ids:
+            entry = self.producers.get(producer_id)
+            if (
+                entry is not None
+                and entry.current_txn_first_offset == NO_OFFSET
+                and now_ms - entry.last_timestamp >= expiration_ms
+            ):
+                del self.producers[producer_id]

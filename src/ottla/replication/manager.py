@@ -2,6 +2,9 @@
 
 The image says what should be here; `apply` makes it so: logs are created for new partitions, roles are taken
 on, logs of deleted topics are moved away. Images are applied one after another, in the order they came.
+
+A replica whose log directory failed is offline until the broker is restarted: all requests for it are answered with
+KAFKA_STORAGE_ERROR. One that could not be created, since the disks are full, is offline too, and tried again.
 """
 
 import logging
@@ -9,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ottla.cluster.image import ClusterImage, TopicImage
 from ottla.log.config import LogConfig
+from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.partition import Partition
@@ -36,6 +40,8 @@ class ReplicaManager:
         self._topic_config = topic_config
         self.departed = Traffic()
         self._partitions: dict[str, dict[int, Partition]] = {}
+        # None stands for a replica that could not be opened.
+        self._offline: dict[str, dict[int, Partition | None]] = {}
         self._names: dict[bytes, str] = {}
         self._image: ClusterImage | None = None
 
@@ -47,6 +53,8 @@ class ReplicaManager:
             return self._partitions[topic][index]
         except KeyError:
             pass
+        if index in self._offline.get(topic, ()):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {topic}-{index} cannot be used")
         if self._image is not None:
             image = self._image.topics.get(topic)
             if image is not None and 0 <= index < len(image.partitions):
@@ -59,6 +67,52 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
             yield from partitions.values()
+
+    # Replicas that are out of use
+
+    def take_offline(self, directory: LogDirectory) -> None:
+        """Let go of the replicas in a directory that failed, and of everyone who waits for them."""
+        for topic, held in self._partitions.items():
+            for index, partition in list(held.items()):
+                if partition.log.directory is directory:
+                    self._offline.setdefault(topic, {})[index] = held.pop(index)
+                    partition.fail(
+                        KafkaError(
+                            ErrorCode.KAFKA_STORAGE_ERROR, f"the directory of {partition} failed: {directory.failure}"
+                        )
+                    )
+
+    @property
+    def offline_count(self) -> int:
+        """The replicas here whose log directory failed, or which could not be opened."""
+        return sum(map(len, self._offline.values()))
+
+    def offline_partitions(self) -> dict[bytes, tuple[int, ...]]:
+        """The replicas here that are out of use until a restart, by topic id.
+
+        What a full disk refused is not among them: this broker goes on to lead it, as it does what is there already.
+        """
+        if self.has_missing:
+            return {}
+        return {
+            topic_id: tuple(sorted(self._offline[name]))
+            for topic_id, name in self._names.items()
+            if self._offline.get(name)
+        }
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a replica could not be opened that may open later: a failed directory stays failed."""
+        return not self._logs.has_failures and any(None in offline.values() for offline in self._offline.values())
+
+    async def open_missing(self) -> None:
+        """Try again what could not be opened. Like `apply`, it must not run beside another."""
+        if not self.has_missing:
+            return
+        for name, offline in list(self._offline.items()):
+            topic = None if self._image is None else self._image.topics.get(name)
+            if topic is not None and None in offline.values():
+                await self._apply_topic(topic, topic)
 
     # Following the image
 
@@ -79,27 +133,34 @@ class ReplicaManager:
                 continue
             if before is not None and before.topic_id != topic.topic_id:
                 await self._delete_topic(before)
-            await self._apply_topic(topic)
+            await self._apply_topic(topic, before)
         if previous is not None:
             for name, topic in previous.topics.items():
                 if name not in image.topics:
                     await self._delete_topic(topic)
         self._image = image
 
-    async def _apply_topic(self, topic: TopicImage) -> None:
+    async def _apply_topic(self, topic: TopicImage, before: TopicImage | None) -> None:
+        """Partitions that a topic did not have `before` are new, unless this is the first image after a start."""
         config = self._topic_config(topic.configs)
         held = self._partitions.setdefault(topic.name, {})
+        offline = self._offline.setdefault(topic.name, {})
+        known = 0 if before is None or before.topic_id != topic.topic_id else len(before.partitions)
         for image in topic.partitions:
-            if self._node_id not in image.replicas:
+            if self._node_id not in image.replicas or offline.get(image.index) is not None:
                 continue
             partition = held.get(image.index)
             if partition is None:
+                is_new = self._image is not None and image.index >= known
                 try:
-                    partition = await self._open(topic, image.index, config)
+                    partition = await self._open(topic, image.index, config, is_new)
                 except (KafkaError, OSError) as error:
-                    logger.error("%s-%d cannot be opened: %s", topic.name, image.index, error)
+                    if image.index not in offline:
+                        logger.error("%s-%d cannot be opened: %s", topic.name, image.index, error)
+                    offline[image.index] = None
                     continue
                 held[image.index] = partition
+                offline.pop(image.index, None)
             elif partition.log.config != config:
                 await self._reconfigure(partition, config)
             partition.apply(image)
@@ -122,28 +183,41 @@ class ReplicaManager:
             except (KafkaError, OSError) as error:
                 logger.error("%s could not be flushed: %s", partition, error)
 
-    async def _open(self, topic: TopicImage, index: int, config: LogConfig) -> Partition:
+    async def _open(self, topic: TopicImage, index: int, config: LogConfig, is_new: bool) -> Partition:
         log = self._logs.get(topic.name, index)
+        if log is not None and log.directory.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its directory failed: {log.directory.failure}")
         if log is not None and log.topic_id not in (None, topic.topic_id):
             logger.warning("%s-%d on disk belongs to a topic that was deleted; it is removed", topic.name, index)
             await self._logs.delete_log(topic.name, index)
             log = None
         if log is None:
-            log = await self._logs.create_log(topic.name, index, topic.topic_id, config)
+            log = await self._logs.create_log(topic.name, index, topic.topic_id, config, is_new=is_new)
         else:
             log.update_config(config)
         partition = Partition(topic.name, index, log, self._node_id, self._clock, self._executor)
         if partition.log.flushes_before_visible:
             # What a broker that was killed had acknowledged must be visible again from the start.
             await log.flush()
+        if log.directory.failure is not None:
+            # It failed meanwhile, when nobody could know of this partition.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its directory failed: {log.directory.failure}")
         return partition
 
     async def _delete_topic(self, topic: TopicImage) -> None:
         self._names.pop(topic.topic_id, None)
-        for index, partition in self._partitions.pop(topic.name, {}).items():
-            await partition.stop()
-            self.departed.add(partition.traffic)
-            await self._logs.delete_log(topic.name, index)
+        held: dict[int, Partition | None] = {
+            **self._partitions.pop(topic.name, {}),
+            **self._offline.pop(topic.name, {}),
+        }
+        for index, partition in held.items():
+            if partition is not None:
+                await partition.stop()
+                self.departed.add(partition.traffic)
+            try:
+                await self._logs.delete_log(topic.name, index)
+            except KafkaError as error:
+                logger.error("the log of %s-%d cannot be deleted: %s", topic.name, index, error)
 
     # Ending
 
@@ -153,5 +227,5 @@ class ReplicaManager:
             partition.release_waits()
 
     async def stop(self) -> None:
-        for partition in self:
+        for partition in list(self):
             await partition.stop()

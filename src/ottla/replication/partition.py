@@ -294,6 +294,11 @@ class Partition:
         for wait in list(self._fetch_waits):
             wait.end()
 
+    def fail(self, error: KafkaError) -> None:
+        """Tell everyone who waits that the log is out of use; the log itself refuses whatever comes later."""
+        self.release_waits()
+        self._produce_waits.fail(error)
+
     async def stop(self) -> None:
         """Lead no more and let go of everyone who waits; queued appends are finished or refused first."""
         self.is_leader = False

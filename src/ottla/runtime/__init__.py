@@ -7,8 +7,8 @@ implementations are in `ottla.runtime.real` and `ottla.runtime.real_disk`, and t
 """
 
 from ottla.runtime.clock import Clock
-from ottla.runtime.disk import Disk, DiskLock, File, FileRange
+from ottla.runtime.disk import Disk, DiskLock, DiskSpace, File, FileRange
 from ottla.runtime.executor import Executor
 from ottla.runtime.ids import IdSource
 
-__all__ = ["Clock", "Disk", "DiskLock", "Executor", "File", "FileRange", "IdSource"]
+__all__ = ["Clock", "Disk", "DiskLock", "DiskSpace", "Executor", "File", "FileRange", "IdSource"]

@@ -12,7 +12,7 @@ failing disk means.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
@@ -63,6 +63,13 @@ class File(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class DiskSpace(NamedTuple):
+    """The size of a file system, and what of it this process may still fill."""
+
+    total_bytes: int
+    usable_bytes: int
 
 
 class DiskLock(Protocol):
@@ -117,6 +124,10 @@ class Disk(Protocol):
     def size_of(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int: ...
+
+    def space(self, path: str) -> DiskSpace:
+        """Of the file system that holds the path."""
+        ...
 
     def lock(self, path: str) -> DiskLock:
         """Take the lock file; `BlockingIOError` when another process holds it. Its content names the holder's pid."""

@@ -12,7 +12,7 @@ import shutil
 import struct
 from collections.abc import Sequence
 
-from ottla.runtime.disk import Buffer
+from ottla.runtime.disk import Buffer, DiskSpace
 
 # How far apart residency is probed: the kernel reads ahead in windows of this size, so the pages between two
 # probes that hit are nearly always there as well.
@@ -222,6 +222,10 @@ class RealDisk:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> DiskSpace:
+        found = os.statvfs(path)
+        return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def lock(self, path: str) -> RealDiskLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ottla.runtime.disk import Buffer
+from ottla.runtime.disk import Buffer, DiskSpace
 
 _TORN_BYTES = 512
 _TORN_A_LITTLE_BYTES = 24
+_ENDLESS_BYTES = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -164,10 +165,11 @@ class MemoryDisk:
                 raise OSError(fault.number, "injected", path)
 
     def reserve(self, count: int, path: str) -> None:
-        if self.capacity_bytes is not None:
-            used = sum(len(node.data) for node in self._entries.values() if node is not None)
-            if used + count > self.capacity_bytes:
-                raise OSError(errno.ENOSPC, "the disk is full", path)
+        if self.capacity_bytes is not None and self._used_bytes() + count > self.capacity_bytes:
+            raise OSError(errno.ENOSPC, "the disk is full", path)
+
+    def _used_bytes(self) -> int:
+        return sum(len(node.data) for node in self._entries.values() if node is not None)
 
     def crash(self, below: Callable[[int], int]) -> None:
         """Lose what was not synced, as the dice fall. Open files and locks are gone."""
@@ -279,6 +281,13 @@ class MemoryDisk:
 
     def modified_ms(self, path: str) -> int:
         return self._node(path).modified_ms
+
+    def space(self, path: str) -> DiskSpace:
+        self.check_fault("space", path)
+        if not self.exists(path):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        total_bytes = _ENDLESS_BYTES if self.capacity_bytes is None else self.capacity_bytes
+        return DiskSpace(total_bytes, max(0, total_bytes - self._used_bytes()))
 
     def lock(self, path: str) -> MemoryDiskLock:
         if path in self.locked_paths:

@@ -27,7 +27,7 @@ STATIC = {
     "no.such.key": "x",
 }
 # Set by whoever starts the broker, so they say nothing about defaults.
-GIVEN = {"node.id", "log.dirs", "listeners", "advertised.listeners"}
+GIVEN = {"node.id", "log.dirs", "listeners", "advertised.listeners", "log.retention.check.interval.ms"}
 
 PORTS = "a listener cannot be moved while the broker runs"
 BOUND = "bounded out of the box"

@@ -283,8 +283,8 @@ def test_a_broker_without_a_usable_directory_is_not_ready(tmp_path: Path, topic:
     with BrokerThread(tmp_path, HTTP) as thread:
         with WireClient(thread.port) as client:
             create_topic(client, topic, 2)
-        for directory in thread.broker._logs.directories:
-            directory.fail(OSError("the device does not answer"))
+        (directory,) = thread.broker._logs.directories
+        thread.call(directory.fail, OSError("the device does not answer"))
         assert get(thread.broker, "/readyz") == (503, "not ready: every log directory has failed\n")
         assert get(thread.broker, "/healthz")[0] == 200
         shown = scrape(thread.broker)

@@ -1,5 +1,7 @@
 """Who leads after brokers came and went."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.cluster.harness import SeededIds, Tree, registration_of
 
@@ -167,6 +169,46 @@ def test_unclean_election_is_allowed_by_topic_then_all_brokers_then_the_settings
     assert answers(allowed) == [True, False, True]
     tree.put(paths.broker_config(None), registry.encode_configs({"unclean.leader.election.enable": "false"}))
     assert answers(allowed) == [True, False, False]
+
+
+def lose(tree: Tree, node_id: int, *indexes: int) -> None:
+    """Let a broker report replicas of topic t as offline."""
+    offline = {tree.image.topics["t"].topic_id: indexes} if indexes else {}
+    registration = replace(registration_of(node_id), offline_partitions=offline)
+    tree.put(paths.broker(node_id), registry.encode_broker(registration))
+    tree.apply(elect_all(tree.image, SETTINGS, controller_epoch=1))
+    assert list(elect_all(tree.image, SETTINGS, controller_epoch=1)) == [], "all is dealt with"
+
+
+def test_a_replica_that_is_offline_leads_nothing() -> None:
+    """Another in sync leads; without one there is no leader until the replica is back, and its place is kept."""
+    tree = tree_with_topics([1, 2], NewTopic("t", assignments=((0, (1, 2)), (1, (1, 2)), (2, (1, 2)))))
+
+    def states() -> list[tuple[int, tuple[int, ...], int, tuple[int, ...]]]:
+        return [
+            (each.leader, each.isr, each.leader_epoch, each.offline_replicas)
+            for each in tree.image.topics["t"].partitions
+        ]
+
+    untouched = (1, (1, 2), 0, ())
+    assert states() == [untouched] * 3
+    lose(tree, 1, 0, 1)
+    assert states() == [(2, (2,), 1, (1,)), (2, (2,), 1, (1,)), untouched]
+    lose(tree, 2, 1)
+    assert states() == [(2, (2,), 1, (1,)), (NO_LEADER, (2,), 2, (1, 2)), untouched]
+    lose(tree, 1)
+    assert states() == [(2, (2,), 1, ()), (NO_LEADER, (2,), 2, (2,)), untouched]
+    lose(tree, 2)
+    assert states() == [(2, (2,), 1, ()), (2, (2,), 3, ()), untouched]
+
+
+def test_a_preferred_leader_that_is_offline_stays_away() -> None:
+    tree = tree_with_topics([1, 2], NewTopic("t", assignments=((0, (1, 2)),)))
+    lose(tree, 1, 0)
+    topic = tree.image.topics["t"]
+    in_sync = [PartitionImage(0, 2, 1, (1, 2), (2, 1), 2)]
+    tree.put(paths.topic_state("t", 0), registry.encode_state(topic.topic_id, 1, in_sync))
+    assert elect_preferred(tree.image, tree.image.topics["t"], 0) is None
 
 
 def test_the_preferred_leader_takes_over_only_when_it_can() -> None:

@@ -20,7 +20,11 @@ def node(data: bytes, path: str = "/topics/t", version: int = 3) -> Node:
 
 def test_a_broker_is_read_as_it_was_registered_under_the_epoch_of_its_commit() -> None:
     endpoints = (Endpoint("INTERNAL", "::1", 9092, "SASL_SSL"), Endpoint("EXTERNAL", "höst.example", 9093))
-    registration = replace(registration_of(7, rack="r1", is_shutting_down=True), endpoints=endpoints)
+    registration = replace(
+        registration_of(7, rack="r1", is_shutting_down=True),
+        endpoints=endpoints,
+        offline_partitions={TOPIC_ID: (0, 3), bytes(range(1, 17)): (1,)},
+    )
     read = registry.decode_broker(node(registry.encode_broker(registration), "/brokers/ids/7"))
     assert read == replace(registration, epoch=70, is_fenced=True)
 
@@ -51,6 +55,10 @@ def document(**fields: object) -> bytes:
 TOPIC_ID_TEXT = "AAECAwQFBgcICQoLDA0ODw"
 
 
+def broker_document(**fields: object) -> bytes:
+    return document(endpoints=[], rack=None, is_shutting_down=False, incarnation_id=TOPIC_ID_TEXT, **fields)
+
+
 @pytest.mark.parametrize(
     ("decode", "data"),
     [
@@ -77,6 +85,10 @@ TOPIC_ID_TEXT = "AAECAwQFBgcICQoLDA0ODw"
         (registry.decode_broker, document(endpoints=[], rack=1)),
         (registry.decode_broker, document(endpoints=[], rack=None, is_shutting_down=False, incarnation_id="?")),
         (registry.decode_broker, document(endpoints=["x"], rack=None)),
+        (registry.decode_broker, broker_document(offline_partitions=[])),
+        (registry.decode_broker, broker_document(offline_partitions={"short": [1]})),
+        (registry.decode_broker, broker_document(offline_partitions={TOPIC_ID_TEXT: ["1"]})),
+        (registry.decode_broker, broker_document(offline_partitions={TOPIC_ID_TEXT: 1})),
         (registry.decode_broker, document(endpoints=[{"name": "A", "host": "h", "port": "9092"}], rack=None)),
         (registry.decode_controller, document(broker_id=1)),
     ],

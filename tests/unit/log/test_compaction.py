@@ -164,7 +164,7 @@ def test_a_map_that_is_full_cleans_in_several_rounds() -> None:
     async def run() -> None:
         rig = CompactingRig()
         await rig.open()
-        rig.cleaner._settings = type(rig.settings)(dedupe_buffer_bytes=24 * 12)
+        rig.cleaner.settings = type(rig.settings)(dedupe_buffer_bytes=24 * 12)
         latest: dict[bytes, int] = {}
         for number in [*range(40), *range(40)]:
             keys = (b"%d" % number, b"%d" % (number + 1))

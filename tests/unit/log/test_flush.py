@@ -100,6 +100,30 @@ def test_a_failing_sync_fails_for_all_and_for_good() -> None:
     asyncio.run(run())
 
 
+def test_a_full_disk_that_refuses_the_epochs_is_flushed_later() -> None:
+    """Nothing was synced yet, so nothing can be lost; a sync that meets a full disk is another matter."""
+
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await append(log, batch_of([b"a"]), leader_epoch=3)
+        rig.memory_disk.fail("write_atomically", errno.ENOSPC)
+        with pytest.raises(KafkaError) as caught:
+            await log.flush()
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (log.flushed_offset, rig.directory.failure) == (0, None)
+        await log.flush()
+        assert log.flushed_offset == 1
+        assert rig.disk.read(f"{rig.log_path}/leader-epoch-checkpoint") == b"0\n1\n3 0\n"
+        await append(log, batch_of([b"b"]))
+        rig.memory_disk.fail("sync", errno.ENOSPC)
+        with pytest.raises(KafkaError):
+            await log.flush()
+        assert rig.directory.failure is not None
+
+    asyncio.run(run())
+
+
 def test_a_directory_that_failed_gets_no_marker_of_a_clean_stop() -> None:
     async def run() -> None:
         rig = Rig()

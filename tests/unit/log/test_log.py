@@ -288,7 +288,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room() -> None:
         assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
         assert log.log_end_offset == 2
         assert not log.producer_state.producers
-        assert log.latest_epoch == 0
+        assert log.leader_epochs.latest_epoch == 0
         assert (await append(log, batch_of([b"y"]))).first_offset == 2
         assert len(read_records(read_all(log))) == 3
 

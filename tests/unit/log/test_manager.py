@@ -1,6 +1,8 @@
 """All logs of a broker: creating, finding, deleting, checkpointing, stopping."""
 
 import asyncio
+import errno
+import itertools
 
 import pytest
 from tests.unit.log.support import NODE_ID, START_MS, TOPIC, TOPIC_ID, Rig, append, batch_of, read_all, until
@@ -204,11 +206,102 @@ def test_producers_expire() -> None:
         rig = Rig()
         log = await rig.open()
         await append(log, batch_of([b"a"], producer_id=5, producer_epoch=0, base_sequence=0))
-        rig.manager.expire_producers()
+        await rig.manager.expire_producers()
         assert log.producer_state.producers
         rig.clock.advance(86_400_000)
-        rig.manager.expire_producers()
+        await rig.manager.expire_producers()
         assert not log.producer_state.producers
+
+    asyncio.run(run())
+
+
+def test_ten_thousand_producers_expire_without_holding_up_the_loop() -> None:
+    """A thousand in one turn of the loop at the most; one that writes meanwhile is kept."""
+
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        for producer_id in range(10_000):
+            await append(log, batch_of([b"a"], producer_id=producer_id, producer_epoch=0, base_sequence=0))
+        assert len(log.producer_state.producers) == 10_000
+        rig.clock.advance(86_400_000)
+        now_ms = rig.clock.now_ms()
+        left: list[int] = []
+
+        async def watch() -> None:
+            late = batch_of([b"b"], timestamp=now_ms, producer_id=9_999, producer_epoch=0, base_sequence=1)
+            await append(log, late, now_ms=now_ms)
+            while len(log.producer_state.producers) > 1:
+                left.append(len(log.producer_state.producers))
+                await asyncio.sleep(0)
+
+        await asyncio.gather(rig.manager.expire_producers(), watch())
+        assert list(log.producer_state.producers) == [9_999]
+        assert max(before - after for before, after in itertools.pairwise(left)) <= 1000
+
+    asyncio.run(run())
+
+
+def test_a_full_disk_fails_no_directory() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        brokers.disk.fail("write_atomically", errno.ENOSPC, path_part="/one/", times=100)
+        await manager.checkpoint_recovery_points()
+        for partition in range(2):
+            log = await manager.create_log("t", partition, TOPIC_ID, LogConfig())
+            assert log.directory is brokers.directories[1]
+        assert brokers.disk.list_directory("/one").count("t-0") == 0, "nothing is left of what was refused"
+        brokers.disk.fail("write_atomically", errno.ENOSPC, path_part="/two/", times=100)
+        with pytest.raises(KafkaError) as caught:
+            await manager.create_log("t", 2, TOPIC_ID, LogConfig())
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not manager.has_failures
+        brokers.disk.clear_faults()
+        assert (await manager.create_log("t", 2, TOPIC_ID, LogConfig())).directory is brokers.directories[0]
+
+    asyncio.run(run())
+
+
+def test_a_directory_that_fails_while_a_log_is_made_is_passed_over() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        failed: list[LogDirectory] = []
+        for directory in brokers.directories:
+            directory.on_failure = failed.append
+        brokers.disk.fail("make_directory", errno.EROFS, path_part="/one/")
+        assert (await manager.create_log("t", 0, TOPIC_ID, LogConfig())).directory is brokers.directories[1]
+        assert failed == [brokers.directories[0]]
+
+    asyncio.run(run())
+
+
+def test_what_may_be_in_a_failed_directory_is_not_made_again() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        known = await manager.create_log("t", 1, TOPIC_ID, LogConfig(), is_new=False)
+        brokers.directories[1].fail(OSError("gone"))
+        with pytest.raises(KafkaError) as caught:
+            await manager.create_log("t", 0, TOPIC_ID, LogConfig(), is_new=False)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await manager.create_log("t", 1, TOPIC_ID, LogConfig(), is_new=False) is known
+        assert (await manager.create_log("t", 2, TOPIC_ID, LogConfig())).directory is brokers.directories[0]
+
+    asyncio.run(run())
+
+
+def test_a_log_in_a_failed_directory_can_be_deleted() -> None:
+    async def run() -> None:
+        brokers = Brokers()
+        manager = await brokers.open()
+        log = await manager.create_log("t", 0, TOPIC_ID, LogConfig())
+        log.directory.fail(OSError("gone"))
+        brokers.disk.fail("rename", times=100)
+        assert await manager.delete_log("t", 0)
+        assert manager.get("t", 0) is None
+        await manager.shutdown()
 
     asyncio.run(run())
 

@@ -1,6 +1,7 @@
 """The broker holds what the image gives it."""
 
 import asyncio
+import errno
 from collections.abc import Mapping
 
 import pytest
@@ -10,6 +11,7 @@ from ottla.cluster.image import BrokerConfigs, ClusterImage, PartitionImage, Top
 from ottla.log.config import LogConfig
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
+from ottla.replication.waiting import FetchWait
 
 OTHER_NODE_ID = 2
 NO_CONFIGS = BrokerConfigs()
@@ -165,11 +167,55 @@ def test_a_partition_that_cannot_be_opened_does_not_stop_the_others(caplog: pyte
         rig.directory.fail(OSError("the device does not answer"))
         await replicas.apply(cluster(2, topic("one", A), topic("two", B)))
         assert replicas.applied_version == 2
-        assert code(replicas, "two", 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert code(replicas, "two", 0) == ErrorCode.KAFKA_STORAGE_ERROR
         assert replicas.partition("one", 0).is_leader
 
     asyncio.run(scenario())
     assert "two-0 cannot be opened" in caplog.text
+
+
+def test_replicas_in_a_failed_directory_are_offline() -> None:
+    async def scenario() -> None:
+        rig = Rig()
+        replicas = manager(rig)
+        image = cluster(1, topic("one", A, leaders=(NODE_ID, NODE_ID)), topic("two", B))
+        await replicas.apply(image)
+        assert replicas.offline_partitions() == {}
+        wait = FetchWait([replicas.partition("one", 1)], 1, 1000.0)
+        rig.directory.fail(OSError("the device does not answer"))
+        replicas.take_offline(rig.directory)
+        assert wait.future.done()
+        assert replicas.offline_partitions() == {A: (0, 1), B: (0,)}
+        assert code(replicas, "one", 1) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert list(replicas) == []
+        # Another image brings nothing back; a deletion takes away what is left.
+        await replicas.apply(cluster(2, topic("one", A, leaders=(NODE_ID, NODE_ID, NODE_ID))))
+        assert replicas.offline_partitions() == {A: (0, 1, 2)}
+        assert code(replicas, "two", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert not replicas.has_missing
+
+    asyncio.run(scenario())
+
+
+def test_what_a_full_disk_refused_is_opened_later() -> None:
+    async def scenario() -> None:
+        rig = Rig()
+        replicas = manager(rig)
+        await replicas.apply(cluster(1))
+        rig.disk.fail("make_directory", errno.ENOSPC, times=2)
+        await replicas.apply(cluster(2, topic("one", A)))
+        assert replicas.has_missing
+        assert replicas.offline_partitions() == {}, "the cluster need not know"
+        assert code(replicas, "one", 0) == ErrorCode.KAFKA_STORAGE_ERROR
+        missing = []
+        for _ in range(2):
+            await replicas.open_missing()
+            missing.append(replicas.has_missing)
+        assert missing == [True, False]
+        assert replicas.offline_partitions() == {}
+        assert replicas.partition("one", 0).is_leader
+
+    asyncio.run(scenario())
 
 
 def test_stopping_stops_all() -> None:

@@ -185,3 +185,18 @@ def test_modification_time(tmp_path: Path) -> None:
     path.write_bytes(b"")
     os.utime(path, ns=(0, 1_700_000_000_123_000_000))
     assert RealDisk().modified_ms(str(path)) == 1_700_000_000_123
+
+
+def test_the_room_on_a_disk(place: Place) -> None:
+    disk, root = place
+    total_bytes, usable_bytes = disk.space(root)
+    assert 0 < usable_bytes <= total_bytes
+    with pytest.raises(FileNotFoundError):
+        disk.space(f"{root}/nothing")
+
+
+def test_the_room_on_a_disk_of_known_size() -> None:
+    disk = MemoryDisk(capacity_bytes=1000)
+    disk.make_directory("/disk")
+    disk.open("/disk/a", create=True).append([bytes(300)])
+    assert disk.space("/disk") == (1000, 700)

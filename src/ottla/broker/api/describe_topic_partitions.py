@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from ottla.broker.api.authorized_operations import TOPIC_OPERATIONS
-from ottla.broker.api.metadata import leader_error
+from ottla.broker.api.metadata import in_sync
 from ottla.broker.dispatch import RequestContext, serves
-from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage
 from ottla.cluster.topic_names import INTERNAL_TOPICS, topic_name_problem
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_topic_partitions import (
@@ -39,7 +39,7 @@ def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
-        answer = _topic(image, name, context.listener, first, left)
+        answer = _topic(image, name, first, left)
         if fetch_all and answer.error_code:
             continue
         response.topics.append(answer)
@@ -51,9 +51,7 @@ def handle(
     return response
 
 
-def _topic(
-    image: ClusterImage, name: str, listener: str, first: int, limit: int
-) -> DescribeTopicPartitionsResponseTopic:
+def _topic(image: ClusterImage, name: str, first: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
     if topic_name_problem(name) is not None:
         return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
     topic = image.topics.get(name)
@@ -64,21 +62,24 @@ def _topic(
         topic_id=topic.topic_id,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=TOPIC_OPERATIONS,
-        partitions=[_partition(image, partition, listener) for partition in topic.partitions[max(0, first) :][:limit]],
+        partitions=[_partition(partition) for partition in topic.partitions[max(0, first) :][:limit]],
     )
 
 
-def _partition(
-    image: ClusterImage, partition: PartitionImage, listener: str
-) -> DescribeTopicPartitionsResponsePartition:
+def _partition(partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+    """Unlike Metadata's, this answer takes a missing leader for a fact and not for an error.
+
+    While there is none, those who were in sync before may lead without losing records; who led last is known here
+    where it was alone.
+    """
+    eligible = list(partition.isr) if partition.leader == NO_LEADER else []
     return DescribeTopicPartitionsResponsePartition(
-        error_code=leader_error(image, partition, listener),
         partition_index=partition.index,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
+        isr_nodes=in_sync(partition),
+        eligible_leader_replicas=eligible,
+        last_known_elr=eligible if len(eligible) == 1 else [],
         offline_replicas=list(partition.offline_replicas),
     )

@@ -141,9 +141,14 @@ def _partition(image: ClusterImage, partition: PartitionImage, listener: str) ->
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
+        isr_nodes=in_sync(partition),
         offline_replicas=list(partition.offline_replicas),
     )
+
+
+def in_sync(partition: PartitionImage) -> list[int]:
+    """As clients are told: while nobody leads, nobody is in sync with anyone. The image keeps who was."""
+    return [] if partition.leader == NO_LEADER else list(partition.isr)
 
 
 def leader_error(image: ClusterImage, partition: PartitionImage, listener: str) -> ErrorCode:

@@ -1,0 +1,82 @@
+"""DescribeLogDirs (key 35): the log directories of this broker, how full their disks are, and what each replica takes.
+
+| version | what changed                                                    |
+|---------|-----------------------------------------------------------------|
+| 1       | (the first that is still spoken)                                |
+| 2       | flexible                                                        |
+| 3       | an error of the whole request                                   |
+| 4       | size and free room of the disk (KIP-827)                        |
+| 5       | directories that are cordoned off (KIP-1066); none is here      |
+
+A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing else. Topics and partitions that are not here
+are left out: this is what tools expect that ask every broker.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.dispatch import RequestContext, serves
+from ottla.log.directory import LogDirectory
+from ottla.log.files import TopicPartition
+from ottla.log.log import Log
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+@serves(DescribeLogDirsRequest, abandon_on_close=True)
+async def handle(broker: "Broker", context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    wanted = _wanted(request)
+    return DescribeLogDirsResponse(
+        results=[await _describe(broker, directory, wanted) for directory in broker.logs.directories]
+    )
+
+
+def _wanted(request: DescribeLogDirsRequest) -> set[TopicPartition] | None:
+    """The partitions asked for; None for all of them."""
+    if request.topics is None:
+        return None
+    return {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+
+
+async def _describe(
+    broker: "Broker", directory: LogDirectory, wanted: set[TopicPartition] | None
+) -> DescribeLogDirsResult:
+    result = DescribeLogDirsResult(log_dir=directory.path)
+    if directory.failure is None:
+        try:
+            result.total_bytes, result.usable_bytes = await broker.logs.space(directory)
+        except OSError as error:
+            logger.error("the disk of %s does not say how full it is: %s", directory.path, error)
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            return result
+    if directory.failure is not None:
+        return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for log in broker.logs.all_logs():
+        topic, index = log.topic_partition
+        if log.directory is directory and (wanted is None or log.topic_partition in wanted):
+            if topic not in topics:
+                topics[topic] = DescribeLogDirsTopic(name=topic)
+            topics[topic].partitions.append(_replica(index, log))
+    result.topics = list(topics.values())
+    return result
+
+
+def _replica(index: int, log: Log) -> DescribeLogDirsPartition:
+    """The lag is that of a log which is behind its high watermark, as only a copy under way is."""
+    return DescribeLogDirsPartition(
+        partition_index=index,
+        partition_size=log.size_bytes,
+        offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+    )
