@@ -10,14 +10,13 @@ bytes are dirty, or when a dirty record is older than `max.compaction.lag.ms`. F
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.log.compaction import Compaction, CompactionStopped
 from ottla.log.config_keys import INT64_MAX
-from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory
+from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory, is_full
 from ottla.log.files import TopicPartition
 from ottla.log.log import Log
 from ottla.log.manager import LogManager
@@ -242,7 +241,7 @@ class LogCleaner:
         if log.is_closed or log.directory.failure is not None:
             return
         logger.warning("%s could not be compacted: %s", log.topic_partition, error)
-        if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and not is_full(error):
             log.directory.fail(error)
 
     async def _write_checkpoint(self, directory: LogDirectory) -> None:
@@ -254,7 +253,8 @@ class LogCleaner:
         try:
             await self._executor.run(directory.write_checkpoint, CLEANER_CHECKPOINT, offsets)
         except OSError as error:
-            directory.fail(error)
+            if not is_full(error):
+                directory.fail(error)
 
     # What was replaced: readers may be sending from it for a while.
 

@@ -15,14 +15,21 @@ from collections.abc import Sequence
 from ottla.log import files
 from ottla.log.batch_scan import scan_batches
 from ottla.log.config import LogConfig
-from ottla.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, join, offset_name
+from ottla.log.files import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    join,
+    offset_name,
+)
 from ottla.log.index_cache import IndexCache
 from ottla.log.segment import Segment
 from ottla.runtime import Disk
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
-DELETED_SUFFIX = ".deleted"
 
 # The records come last: they are what makes the others count.
 _IN_ORDER = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
