@@ -10,8 +10,6 @@ from tests.broker_thread import BrokerThread
 from tests.conftest import start_broker
 from tests.wire_client import WireClient
 
-pytest.register_assert_rewrite("tests.unit.broker.api.questions", "tests.unit.broker.api.config_questions")
-
 
 @pytest.fixture(scope="session")
 def api_port(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
