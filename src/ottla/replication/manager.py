@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class ReplicaManager:
-    """`departed` has the traffic of partitions that are no longer here, so that the broker's sums never fall."""
+    """`departed` has the traffic of partitions that are deleted or offline, so that the broker's sums never fall."""
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class ReplicaManager:
             for index, partition in list(held.items()):
                 if partition.log.directory is directory:
                     self._offline.setdefault(topic, {})[index] = held.pop(index)
+                    self.departed.add(partition.traffic)
                     partition.fail(
                         KafkaError(
                             ErrorCode.KAFKA_STORAGE_ERROR, f"the directory of {partition} failed: {directory.failure}"
@@ -169,7 +170,8 @@ class ReplicaManager:
     async def _apply_defaults(self, topic: TopicImage) -> None:
         """Tell the logs of a topic that did not change itself, but whose defaults may have."""
         config = self._topic_config(topic.configs)
-        for index, partition in self._partitions.get(topic.name, {}).items():
+        # A copy: a directory that fails meanwhile takes its partitions out.
+        for index, partition in list(self._partitions.get(topic.name, {}).items()):
             if partition.log.config != config:
                 await self._reconfigure(partition, config)
                 partition.apply(topic.partitions[index])
@@ -206,14 +208,12 @@ class ReplicaManager:
 
     async def _delete_topic(self, topic: TopicImage) -> None:
         self._names.pop(topic.topic_id, None)
-        held: dict[int, Partition | None] = {
-            **self._partitions.pop(topic.name, {}),
-            **self._offline.pop(topic.name, {}),
-        }
-        for index, partition in held.items():
+        held, offline = self._partitions.pop(topic.name, {}), self._offline.pop(topic.name, {})
+        for served in held.values():
+            self.departed.add(served.traffic)
+        for index, partition in [*held.items(), *offline.items()]:
             if partition is not None:
                 await partition.stop()
-                self.departed.add(partition.traffic)
             try:
                 await self._logs.delete_log(topic.name, index)
             except KafkaError as error:

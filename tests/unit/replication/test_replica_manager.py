@@ -182,16 +182,20 @@ def test_replicas_in_a_failed_directory_are_offline() -> None:
         await replicas.apply(image)
         assert replicas.offline_partitions() == {}
         wait = FetchWait([replicas.partition("one", 1)], 1, 1000.0)
+        replicas.partition("one", 1).traffic.messages_in = 3
+        replicas.partition("two", 0).traffic.messages_in = 4
         rig.directory.fail(OSError("the device does not answer"))
         replicas.take_offline(rig.directory)
         assert wait.future.done()
         assert replicas.offline_partitions() == {A: (0, 1), B: (0,)}
         assert code(replicas, "one", 1) == ErrorCode.KAFKA_STORAGE_ERROR
         assert list(replicas) == []
+        assert replicas.departed.messages_in == 7, "the sums of the broker do not fall"
         # Another image brings nothing back; a deletion takes away what is left.
         await replicas.apply(cluster(2, topic("one", A, leaders=(NODE_ID, NODE_ID, NODE_ID))))
         assert replicas.offline_partitions() == {A: (0, 1, 2)}
         assert code(replicas, "two", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert replicas.departed.messages_in == 7, "and count nothing twice"
         assert not replicas.has_missing
 
     asyncio.run(scenario())
