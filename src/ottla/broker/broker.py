@@ -171,11 +171,11 @@ class Broker:
 
     async def _start(self) -> None:
         self._stack.callback(self._executor.shutdown)
+        self._stack_of_crash.callback(self._executor.shutdown)
         if self._watching is not None:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
-        self._stack_of_crash.callback(self._executor.shutdown)
         directories = self._open_directories()
         store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
         self._stack.push_async_callback(store.close)
@@ -210,14 +210,15 @@ class Broker:
         self.busy_with = ""
 
     def _start_cleaner(self) -> None:
-        if self.config.cleaner is not None:
+        settings = self.settings.config.cleaner
+        if settings is not None:
             self._cleaner = LogCleaner(
                 self._logs,
                 disk=self._disk,
                 clock=self._clock,
                 executor=self._executor,
                 ids=self._ids,
-                settings=self.settings.config.cleaner or self.config.cleaner,
+                settings=settings,
             )
             self._in_background(self._cleaner.run(), "cleaner")
 
