@@ -5,7 +5,7 @@ Versions 1 to 3 differ in form only.
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.api.security_disabled import NO_AUTHORIZER_TO_ASK, refuse_unknown
+from ottla.broker.api.security_disabled import NO_AUTHORIZER, refuse_unknown
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
@@ -19,4 +19,4 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeAclsReque
     refuse_unknown(
         request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type
     )
-    return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER_TO_ASK)
+    return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

@@ -41,7 +41,7 @@ def _refusal(broker: "Broker", topic: str) -> KafkaError | None:
     if problem is not None:
         return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if topic not in broker.image.topics:
-        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
     return None
 
 

@@ -2,8 +2,7 @@
 
 from ottla.broker.connection import CloseConnection
 
-NO_AUTHORIZER = "No Authorizer is configured."
-NO_AUTHORIZER_TO_ASK = "No Authorizer is configured on the broker"
+NO_AUTHORIZER = "this broker has no authorizer, so there are no access rules"
 UNKNOWN = 0
 
 
