@@ -1,22 +1,26 @@
-"""A broker in this process that a test may prepare before it starts."""
+"""A broker in this process, on a disk and by a clock that a test may hand in."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
-from ottla.runtime import Clock
+from ottla.runtime import Clock, Disk
 from ottla.testing import TestBroker
+from ottla.testing.broker import PATIENCE_SECONDS
 
 
 class BrokerThread(TestBroker):
-    """On the real disk, in a directory that stays; `prepare` is called with the broker before it starts."""
+    """In a directory that stays, with the machine's own disk and clock unless others are given."""
 
     def __init__(
         self,
         directory: Path,
         properties: dict[str, str] | None = None,
-        prepare: Callable[[Broker], None] | None = None,
+        *,
+        disk: Disk | None = None,
+        broker_clock: Clock | None = None,
     ) -> None:
         defaults = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -24,10 +28,17 @@ class BrokerThread(TestBroker):
             "log.retention.check.interval.ms": "86400000",
         }
         super().__init__({**defaults, **(properties or {})}, directory=directory)
-        self._prepare = prepare
+        self._given_disk = disk
+        self._given_clock = broker_clock
 
     def _new_broker(self, config: BrokerConfig, clock: Clock) -> Broker:
-        broker = Broker(config)
-        if self._prepare is not None:
-            self._prepare(broker)
-        return broker
+        return Broker(config, disk=self._given_disk, clock=self._given_clock)
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call something of the broker's parts where they live, on its loop; returns when what that began is done."""
+
+        async def work() -> None:
+            function(*arguments)
+            await asyncio.sleep(0)
+
+        asyncio.run_coroutine_threadsafe(work(), self._running().loop).result(PATIENCE_SECONDS)

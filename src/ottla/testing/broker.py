@@ -17,7 +17,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -207,16 +207,6 @@ class TestBroker:
 
     def _new_broker(self, config: BrokerConfig, clock: Clock) -> Broker:
         return Broker(config, disk=self._disk, clock=clock, is_durable=False)
-
-    def call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call something of the broker's parts where they live, on its loop; returns when what that began is done."""
-        life = self._running()
-
-        async def work() -> None:
-            function(*arguments)
-            await asyncio.sleep(0)
-
-        asyncio.run_coroutine_threadsafe(work(), life.loop).result(PATIENCE_SECONDS)
 
     # Topics and records
 

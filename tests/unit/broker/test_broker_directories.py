@@ -67,10 +67,7 @@ class Machine:
         self.thread = self._start()
 
     def _start(self) -> BrokerThread:
-        def prepare(broker: Broker) -> None:
-            broker._disk = self.disk
-
-        return BrokerThread(self._directory, {"log.dirs": f"{self.one},{self.two}"}, prepare).start()
+        return BrokerThread(self._directory, {"log.dirs": f"{self.one},{self.two}"}, disk=self.disk).start()
 
     def restart(self) -> None:
         self.thread.stop()

@@ -23,7 +23,6 @@ from tests.unit.broker.api.questions import (
 )
 from tests.wire_client import WireClient
 
-from ottla.broker.broker import Broker
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import FetchResponse
 from ottla.protocol.messages.list_offsets import (
@@ -76,10 +75,7 @@ def disk() -> WatchedDisk:
 
 @pytest.fixture
 def port(tmp_path: Path, disk: WatchedDisk) -> Iterator[int]:
-    def prepare(broker: Broker) -> None:
-        broker._disk = disk
-
-    with BrokerThread(tmp_path, prepare=prepare) as running:
+    with BrokerThread(tmp_path, disk=disk) as running:
         yield running.port
         disk.may_sync.set()
 

@@ -11,7 +11,6 @@ from tests.unit.broker.api.questions import PATIENCE_MS, batch, consume, create_
 from tests.unit.broker.faulty_disk import FaultyDisk
 from tests.wire_client import WireClient
 
-from ottla.broker.broker import Broker
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -33,10 +32,7 @@ def disk() -> FaultyDisk:
 
 @pytest.fixture
 def port(tmp_path: Path, disk: FaultyDisk) -> Iterator[int]:
-    def prepare(broker: Broker) -> None:
-        broker._disk = disk
-
-    with BrokerThread(tmp_path, QUICK_CHECKPOINTS, prepare=prepare) as running:
+    with BrokerThread(tmp_path, QUICK_CHECKPOINTS, disk=disk) as running:
         yield running.port
         disk.full.clear()
 

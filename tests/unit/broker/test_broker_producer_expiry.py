@@ -8,7 +8,6 @@ from tests.broker_thread import BrokerThread
 from tests.unit.broker.api.questions import batch, create_topic, fetch, new_producer_id, produce
 from tests.wire_client import WireClient
 
-from ottla.broker.broker import Broker
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -28,14 +27,14 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def client(tmp_path: Path, clock: ManualClock) -> Iterator[WireClient]:
-    def prepare(broker: Broker) -> None:
-        broker._clock = clock
-
     properties = {
         "producer.id.expiration.ms": str(EXPIRATION_MS),
         "producer.id.expiration.check.interval.ms": "1",
     }
-    with BrokerThread(tmp_path, properties, prepare) as running, WireClient(running.port) as connected:
+    with (
+        BrokerThread(tmp_path, properties, broker_clock=clock) as running,
+        WireClient(running.port) as connected,
+    ):
         yield connected
 
 
