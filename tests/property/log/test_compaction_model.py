@@ -14,6 +14,8 @@ from ottla.records import Codec, Record, scan_headers
 
 KEYS = st.sampled_from([b"", b"a", b"b", b"c", b"d" * 40])
 VALUES = st.one_of(st.none(), st.binary(max_size=30))
+# The largest batch that is written, five records of the longest key and value, fits the smallest of these.
+SEGMENT_BYTES = (520, 800, 4000)
 RETENTION_MS = 1000
 PRODUCERS = (7, 8)
 
@@ -26,7 +28,7 @@ class CompactionMachine(RuleBasedStateMachine):
         self.sequences: dict[int, int] = {}
         self.flushed = 0
 
-    @initialize(segment_bytes=st.sampled_from([300, 800, 4000]), slots=st.sampled_from([3, 8, 50_000]))
+    @initialize(segment_bytes=st.sampled_from(SEGMENT_BYTES), slots=st.sampled_from([3, 8, 50_000]))
     def open(self, segment_bytes: int, slots: int) -> None:
         self.rig = CompactingRig(segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
         self.rig.settings = CleanerSettings(dedupe_buffer_bytes=24 * slots)
