@@ -24,7 +24,7 @@ _LOOK_SECONDS, _BUSY_SHARE = 1.0, 0.1
 
 _HELP = f"""Measure Ottla beside Apache Kafka, in turns, and compare the medians.
 
-Sections: {", ".join(SECTIONS)}. A whole run takes about ten minutes and 20 GB of disk for a while, and needs the
+Sections: {", ".join(SECTIONS)}. A whole run takes about 25 minutes and 20 GB of disk for a while, and needs the
 machine for itself. It writes bench/results/<date>.json, and the table and the plot of docs/BENCHMARKS.md.
 
 \b

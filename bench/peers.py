@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.peers.kafka import KafkaBroker
@@ -25,13 +25,14 @@ PROPERTIES = {"log.segment.delete.delay.ms": "0"}
 _GONE_SECONDS = 20.0
 
 
-def new_broker(name: str, directory: Path) -> ServerProcess:
+def new_broker(name: str, directory: Path, properties: Mapping[str, str] | None = None) -> ServerProcess:
     """A broker with its own defaults under `directory`, not started yet; Kafka has a heap of 1 GB."""
+    settings = PROPERTIES | dict(properties or {})
     match name:
         case "kafka":
-            return KafkaBroker(directory, properties=PROPERTIES)
+            return KafkaBroker(directory, properties=settings)
         case "ottla":
-            return OttlaBroker(directory, properties=PROPERTIES)
+            return OttlaBroker(directory, properties=settings)
         case other:
             raise ValueError(f"expected {KAFKA} or {OTTLA}, got {other}")
 

@@ -36,6 +36,8 @@ class Outcome:
     @property
     def met(self) -> bool | None:
         """Whether the goal was reached; None where there is no goal or no ratio."""
+        if self.row.at_most is not None:
+            return None if self.candidate_median is None else self.candidate_median <= self.row.at_most
         if self.row.goal is None or self.ratio is None:
             return None
         return self.ratio >= self.row.goal
@@ -80,6 +82,7 @@ def to_json(results: Results, rows: list[Row], facts: dict[str, Any]) -> dict[st
                 "ratio": outcome.ratio,
                 "goal": outcome.row.goal,
                 "goal_text": outcome.row.described_goal,
+                "at_most": outcome.row.at_most,
                 "met": outcome.met,
             }
             for outcome in results.outcomes(rows)
@@ -103,6 +106,7 @@ def from_json(content: dict[str, Any]) -> list[Outcome]:
                 baseline=kept["baseline"]["name"],
                 candidate=kept["candidate"]["name"],
                 goal_text=kept["goal_text"],
+                at_most=kept.get("at_most"),
             ),
             kept["baseline"]["samples"],
             kept["candidate"]["samples"],

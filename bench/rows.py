@@ -14,13 +14,18 @@ KAFKA = "kafka"
 OTTLA = "ottla"
 SMALL_LOG = "ottla, small log"
 LARGE_LOG = "ottla, large log"
+QUIET = "without"
+CLEANING = "cleaning"
 
 TITLES = {KAFKA: "Apache Kafka", OTTLA: "Ottla"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`goal` is the least ratio that is good enough; None where there is only something to look at."""
+    """`goal` is the least ratio that is good enough; None where there is only something to look at.
+
+    `at_most` is a goal for the candidate's own figure instead.
+    """
 
     key: str
     title: str
@@ -30,6 +35,7 @@ class Row:
     baseline: str = KAFKA
     candidate: str = OTTLA
     goal_text: str = ""
+    at_most: float | None = None
 
     @property
     def section(self) -> str:
@@ -39,6 +45,8 @@ class Row:
     def described_goal(self) -> str:
         if self.goal_text:
             return self.goal_text
+        if self.at_most is not None:
+            return f"under {self.at_most:g} {self.unit}"
         return "" if self.goal is None else f"{self.goal:g}x"
 
     def ratio(self, baseline: float, candidate: float) -> float:
@@ -73,6 +81,50 @@ def rows(settings: Settings) -> list[Row]:
         Row("depth.random", f"fetch 16 KB anywhere in a log of {small}", "req/s"),
         _growth("depth.growth.head", f"fetch at the head, log of {large} beside {small}"),
         _growth("depth.growth.random", f"fetch anywhere, log of {large} beside {small}"),
+        *_scale_rows(settings),
+        *_compaction_rows(),
+    ]
+
+
+def _scale_rows(settings: Settings) -> list[Row]:
+    found = []
+    for count in settings.scale_partitions:
+        text = f"{count:,} partition{'s' if count > 1 else ''}"
+        found += [
+            Row(f"scale.produce.{count}", f"produce 1 KB batches to {text}, 4 connections", "req/s"),
+            Row(f"scale.fetch.{count}", f"fetch all of {text} in one session", "GB/s"),
+            Row(f"scale.memory.{count}", f"memory with {text}, after load", "MB", higher_is_better=False),
+        ]
+    last = settings.scale_partitions[-1]
+    start_title = f"start with {last:,} partitions after a clean stop"
+    return [
+        *found,
+        Row(f"scale.start.{last}", start_title, "s", higher_is_better=False, at_most=5.0),
+        Row("scale.connections", f"produce 1 KB batches, {settings.scale_connections:,} connections", "req/s"),
+        Row(
+            "scale.connections.memory",
+            f"memory after {settings.scale_connections:,} connections",
+            "MB",
+            higher_is_better=False,
+        ),
+    ]
+
+
+def _compaction_rows() -> list[Row]:
+    return [
+        Row("compaction.rate", "compaction beside a producer of 1,000 records a second", "MB/s", 1.0),
+        *_while_compacting(OTTLA, produce_goal=0.8, p99_goal=0.5),
+        *_while_compacting(KAFKA, produce_goal=None, p99_goal=None),
+    ]
+
+
+def _while_compacting(name: str, produce_goal: float | None, p99_goal: float | None) -> list[Row]:
+    """One broker beside itself: what a producer loses while the cleaner works."""
+    produce = f"{TITLES[name]}, produce 16 KB batches while it compacts"
+    p99 = f"{TITLES[name]}, p99 of 1,000 records a second while it compacts"
+    return [
+        Row(f"compaction.produce.{name}", produce, "req/s", produce_goal, True, QUIET, CLEANING),
+        Row(f"compaction.p99.{name}", p99, "ms", p99_goal, False, QUIET, CLEANING),
     ]
 
 
@@ -81,4 +133,4 @@ def _growth(key: str, title: str) -> Row:
     return Row(key, title, "req/s", 0.9, baseline=SMALL_LOG, candidate=LARGE_LOG, goal_text="about 1x")
 
 
-SECTIONS = ("startup", "produce", "fetch", "clients", "java", "depth")
+SECTIONS = ("startup", "produce", "fetch", "clients", "java", "depth", "scale", "compaction")

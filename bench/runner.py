@@ -13,7 +13,7 @@ from tests.peers.paths import CACHE, REPOSITORY
 from bench.peers import Peers, require_disk
 from bench.plan import Bench, Step
 from bench.results import Results
-from bench.sections import clients, depth, fetch, java, limits, produce, startup
+from bench.sections import clients, compaction, depth, fetch, java, limits, produce, scale, startup
 from bench.settings import GIB, Settings
 
 _PLANNERS = {
@@ -23,6 +23,8 @@ _PLANNERS = {
     "clients": clients.steps,
     "java": java.steps,
     "depth": depth.steps,
+    "scale": scale.steps,
+    "compaction": compaction.steps,
 }
 _SPARE_DISK_BYTES = 8 * GIB
 _SHORT_CHARACTERS = 400

@@ -35,6 +35,14 @@ class Settings:
     depth_small_bytes: int = 10 * MIB
     depth_large_bytes: int = 10 * GIB
     limit_seconds: float = 1.0
+    scale_partitions: tuple[int, ...] = (1, 100, 1000, 10_000)
+    scale_seconds: float = 2.0
+    scale_fill_bytes: int = 320 * MIB
+    scale_connections: int = 1000
+    compaction_log_bytes: int = 768 * MIB
+    compaction_keys: int = 1_000_000
+    compaction_rate: int = 1000
+    compaction_quiet_seconds: float = 3.0
 
 
 def full(rounds: int | None = None) -> Settings:
@@ -57,4 +65,10 @@ def quick(rounds: int | None = None) -> Settings:
         depth_seconds=0.7,
         depth_large_bytes=GIB,
         limit_seconds=0.5,
+        scale_seconds=0.7,
+        scale_partitions=(1, 100, 1000),
+        scale_connections=200,
+        compaction_log_bytes=256 * MIB,
+        compaction_keys=300_000,
+        compaction_quiet_seconds=1.5,
     )

@@ -9,13 +9,19 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.framing import decode_response, encode_request
-from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.messages.produce import (
@@ -35,9 +41,12 @@ LIST_OFFSETS_VERSION = 7
 METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
+ALTER_CONFIGS_VERSION = 1
 
 _LATEST = -1
 _NO_SESSION_EPOCH = -1
+_TOPIC_RESOURCE = 2
+_SET = 0
 _TIMEOUT_MS = 30_000
 _NOT_YET = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -62,6 +71,10 @@ class Connection:
     def exchange(self, frame: bytes) -> bytes:
         """Send a whole request, answer the whole response with its length prefix."""
         self.socket.sendall(frame)
+        return self.receive()
+
+    def receive(self) -> bytes:
+        """The next whole response."""
         prefix = self._receive(4)
         return prefix + self._receive(struct.unpack(">i", prefix)[0])
 
@@ -133,14 +146,16 @@ def check(code: int, what: str) -> None:
         raise RefusedError(f"{what}: expected no error, the broker answered {ErrorCode(code).name}")
 
 
-def create_topic(connection: Connection, topic: str, partitions: int = 1) -> bytes:
+def create_topic(
+    connection: Connection, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+) -> bytes:
     """Create it and wait until every partition answers for its end; answers the topic's id."""
-    creatable = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    settings = [CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items()]
+    creatable = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=settings)
     request = CreateTopicsRequest(topics=[creatable], timeout_ms=_TIMEOUT_MS)
     (created,) = connection.call(request, CREATE_TOPICS_VERSION).topics
     check(created.error_code, f"creating topic {topic}")
-    for partition in range(partitions):
-        end_offset(connection, topic, partition, wait_seconds=20.0)
+    end_offsets(connection, topic, range(partitions), wait_seconds=60.0)
     return topic_id(connection, topic)
 
 
@@ -157,14 +172,31 @@ def delete_topic(connection: Connection, topic: str) -> None:
     check(deleted.error_code, f"deleting topic {topic}")
 
 
+def alter_topic(connection: Connection, topic: str, configs: Mapping[str, str]) -> None:
+    """Set configs of a topic; both brokers apply them shortly after the answer."""
+    changes = [AlterableConfig(name=name, config_operation=_SET, value=value) for name, value in configs.items()]
+    resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=changes)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    (altered,) = connection.call(request, ALTER_CONFIGS_VERSION).responses
+    check(altered.error_code, f"configuring topic {topic}")
+
+
 def end_offset(connection: Connection, topic: str, partition: int, wait_seconds: float = 0.0) -> int:
     """The log end offset; a partition without a leader is asked again for `wait_seconds`."""
-    wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+    return end_offsets(connection, topic, [partition], wait_seconds)[partition]
+
+
+def end_offsets(
+    connection: Connection, topic: str, partitions: Iterable[int], wait_seconds: float = 0.0
+) -> dict[int, int]:
+    """The log end offsets of many partitions, asked for in one request."""
+    wanted = [ListOffsetsPartition(partition_index=partition, timestamp=_LATEST) for partition in partitions]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=wanted)])
     deadline = time.monotonic() + wait_seconds
     while True:
-        (answer,) = connection.call(request, LIST_OFFSETS_VERSION).topics[0].partitions
-        if answer.error_code not in _NOT_YET or time.monotonic() > deadline:
-            check(answer.error_code, f"end offset of {topic}-{partition}")
-            return int(answer.offset)
+        answers = connection.call(request, LIST_OFFSETS_VERSION).topics[0].partitions
+        if not any(answer.error_code in _NOT_YET for answer in answers) or time.monotonic() > deadline:
+            for answer in answers:
+                check(answer.error_code, f"end offset of {topic}-{answer.partition_index}")
+            return {answer.partition_index: int(answer.offset) for answer in answers}
         time.sleep(0.01)

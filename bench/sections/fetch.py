@@ -42,7 +42,7 @@ def prepare(bench: Bench, name: str, logs: Logs) -> None:
     logs[name] = {
         "topic_id": topic_id.hex(),
         "records_per_batch": filled["records_per_batch"],
-        "end_offset": filled["batches_per_partition"][0] * filled["records_per_batch"],
+        "end_offset": filled["first_end_offset"],
     }
 
 

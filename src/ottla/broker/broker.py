@@ -47,6 +47,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 STORE_FILE = "ottla-store.sqlite3"
+# Compaction takes what requests leave of the processor: about a tenth of a thread's share where both want all of it.
+CLEANER_NICENESS = 10
 ANY_HOST = ("", "0.0.0.0", "::")
 
 assert api.__all__, "importing the package registers the handlers"
@@ -101,6 +103,7 @@ class Broker:
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
         self._executor = ThreadExecutor()
+        self._executor_of_cleaner = ThreadExecutor(threads=1, niceness=CLEANER_NICENESS)
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
         self._stack_of_crash = contextlib.AsyncExitStack()
@@ -170,8 +173,9 @@ class Broker:
             raise
 
     async def _start(self) -> None:
-        self._stack.callback(self._executor.shutdown)
-        self._stack_of_crash.callback(self._executor.shutdown)
+        for executor in (self._executor, self._executor_of_cleaner):
+            self._stack.callback(executor.shutdown)
+            self._stack_of_crash.callback(executor.shutdown)
         if self._watching is not None:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
@@ -216,7 +220,7 @@ class Broker:
                 self._logs,
                 disk=self._disk,
                 clock=self._clock,
-                executor=self._executor,
+                executor=self._executor_of_cleaner,
                 ids=self._ids,
                 settings=settings,
             )

@@ -22,7 +22,7 @@ from ottla.records import BatchFilter, OffsetMap, filter_batches, map_batches, r
 from ottla.records.errors import CorruptRecord, cut_batch
 from ottla.runtime import Disk, Executor, File
 
-PIECE_BYTES = 128 * 1024
+PIECE_BYTES = 512 * 1024
 BYTES_PER_SLOT = 24
 
 

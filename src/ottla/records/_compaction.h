@@ -8,6 +8,7 @@
 #define OTTLA_COMPACTION_H
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "_crc32c.h"
 #include "_wire.h"
@@ -20,6 +21,7 @@ enum {
     OTTLA_RUN_FULL = -12
 };
 
+#define OTTLA_LARGE_PAGE ((size_t)2 << 20)
 #define OTTLA_HEADER_BYTES 61
 #define OTTLA_CODEC_BITS 0x07
 #define OTTLA_APPEND_TIME_BIT 0x08
@@ -42,7 +44,42 @@ typedef struct {
     uint64_t key_count;
     uint64_t seed[2];
     int64_t latest_offset;
+    void *mapped;
+    size_t mapped_bytes;
 } ottla_offset_map;
+
+/* Free slots, in large pages where the system has them: a search touches a page of its own every time. */
+static inline int ottla_map_allocate(ottla_offset_map *map, uint64_t slot_count)
+{
+    size_t size = (size_t)slot_count * sizeof(ottla_slot);
+    if (slot_count > SIZE_MAX / 2 / sizeof(ottla_slot))
+        return 0;
+    if (size < OTTLA_LARGE_PAGE) {
+        map->slots = (ottla_slot *)calloc(slot_count, sizeof(ottla_slot));
+        map->mapped = NULL;
+        return map->slots != NULL;
+    }
+    map->mapped_bytes = size + OTTLA_LARGE_PAGE;
+    map->mapped = mmap(NULL, map->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map->mapped == MAP_FAILED) {
+        map->mapped = NULL;
+        return 0;
+    }
+    uintptr_t aligned = ((uintptr_t)map->mapped + OTTLA_LARGE_PAGE - 1) & ~(uintptr_t)(OTTLA_LARGE_PAGE - 1);
+    map->slots = (ottla_slot *)aligned;
+#ifdef MADV_HUGEPAGE
+    madvise(map->slots, size, MADV_HUGEPAGE);
+#endif
+    return 1;
+}
+
+static inline void ottla_map_free(ottla_offset_map *map)
+{
+    if (map->mapped != NULL)
+        munmap(map->mapped, map->mapped_bytes);
+    else
+        free(map->slots);
+}
 
 static inline uint64_t ottla_rotate(uint64_t value, int bits) { return value << bits | value >> (64 - bits); }
 
@@ -94,11 +131,16 @@ static inline void ottla_sip128(const uint64_t seed[2], const uint8_t *data, siz
     out[1] = v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The slot of a key, or the free one where it belongs. There is always a free slot: the limit is below the count. */
-static inline ottla_slot *ottla_slot_of(const ottla_offset_map *map, const uint8_t *key, size_t size, uint64_t hash[2])
+/* Where the search for a hash begins: its share of the slots. */
+static inline uint64_t ottla_first_slot(const ottla_offset_map *map, const uint64_t hash[2])
 {
-    ottla_sip128(map->seed, key, size, hash);
-    uint64_t index = hash[0] % map->slot_count;
+    return (uint64_t)((unsigned __int128)hash[0] * map->slot_count >> 64);
+}
+
+/* The slot of a hash, or the free one where it belongs. There is always a free slot: the limit is below the count. */
+static inline ottla_slot *ottla_slot_of(const ottla_offset_map *map, const uint64_t hash[2])
+{
+    uint64_t index = ottla_first_slot(map, hash);
     while (map->slots[index].offset_plus_one &&
            (map->slots[index].high != hash[0] || map->slots[index].low != hash[1]))
         index = index + 1 == map->slot_count ? 0 : index + 1;
@@ -109,16 +151,16 @@ static inline ottla_slot *ottla_slot_of(const ottla_offset_map *map, const uint8
 static inline int64_t ottla_map_get(const ottla_offset_map *map, const uint8_t *key, size_t size)
 {
     uint64_t hash[2];
-    return (int64_t)ottla_slot_of(map, key, size, hash)->offset_plus_one - 1;
+    ottla_sip128(map->seed, key, size, hash);
+    return (int64_t)ottla_slot_of(map, hash)->offset_plus_one - 1;
 }
 
 /* Whether there was room. A full map refuses known keys as well: where it stops is then the same for every reader. */
-static inline int ottla_map_put(ottla_offset_map *map, const uint8_t *key, size_t size, int64_t offset)
+static inline int ottla_map_put(ottla_offset_map *map, const uint64_t hash[2], int64_t offset)
 {
-    uint64_t hash[2];
     if (map->key_count >= map->key_limit)
         return 0;
-    ottla_slot *slot = ottla_slot_of(map, key, size, hash);
+    ottla_slot *slot = ottla_slot_of(map, hash);
     if (!slot->offset_plus_one) {
         map->key_count++;
         slot->high = hash[0];
@@ -127,6 +169,44 @@ static inline int ottla_map_put(ottla_offset_map *map, const uint8_t *key, size_
     slot->offset_plus_one = (uint64_t)offset + 1;
     map->latest_offset = offset;
     return 1;
+}
+
+/* Keys on their way: slots are spread over more memory than any cache holds, so the memory is asked for a few keys
+ * ahead of their turn. First in, first out: the map sees keys in the order of the log. */
+
+#define OTTLA_AHEAD 16
+
+typedef struct {
+    uint64_t hash[2];
+    int64_t offset;
+    int32_t index;
+    int is_tombstone;
+} ottla_pending;
+
+typedef struct {
+    ottla_pending keys[OTTLA_AHEAD];
+    unsigned first;
+    unsigned count;
+} ottla_queue;
+
+static inline ottla_pending *ottla_queue_take(ottla_queue *queue)
+{
+    ottla_pending *taken = &queue->keys[queue->first];
+    queue->first = (queue->first + 1) % OTTLA_AHEAD;
+    queue->count--;
+    return taken;
+}
+
+/* There must be room. */
+static inline void ottla_queue_add(ottla_queue *queue, const ottla_offset_map *map, const uint8_t *key, size_t size,
+                                   int64_t offset, int32_t index, int is_tombstone)
+{
+    ottla_pending *added = &queue->keys[(queue->first + queue->count++) % OTTLA_AHEAD];
+    ottla_sip128(map->seed, key, size, added->hash);
+    __builtin_prefetch(&map->slots[ottla_first_slot(map, added->hash)]);
+    added->offset = offset;
+    added->index = index;
+    added->is_tombstone = is_tombstone;
 }
 
 /* Batches. */
@@ -187,17 +267,31 @@ static inline int ottla_walk_rising(ottla_walk *walk, const ottla_batch *batch, 
     return OTTLA_OK;
 }
 
+static inline int ottla_map_oldest(ottla_offset_map *map, ottla_queue *queue)
+{
+    const ottla_pending *key = ottla_queue_take(queue);
+    return ottla_map_put(map, key->hash, key->offset);
+}
+
 /* Pass 1: note the keys of a payload from `start_offset` on. OTTLA_OK, OTTLA_RUN_FULL or a fault at `*index`. */
 static inline int ottla_map_payload(ottla_offset_map *map, const ottla_batch *batch, const uint8_t *payload,
                                     size_t size, int64_t start_offset, int64_t *index)
 {
     ottla_walk walk;
+    ottla_queue queue = {.first = 0, .count = 0};
     int64_t previous_delta = -1;
     int state;
     ottla_walk_batch(&walk, batch, payload, size);
-    while ((state = ottla_walk_rising(&walk, batch, &previous_delta)) == OTTLA_OK)
-        if (walk.record.key_size >= 0 && walk.offset >= start_offset &&
-            !ottla_map_put(map, walk.record.key, (size_t)walk.record.key_size, walk.offset))
+    while ((state = ottla_walk_rising(&walk, batch, &previous_delta)) == OTTLA_OK) {
+        if (walk.record.key_size < 0 || walk.offset < start_offset)
+            continue;
+        if (queue.count == OTTLA_AHEAD && !ottla_map_oldest(map, &queue))
+            return OTTLA_RUN_FULL;
+        ottla_queue_add(&queue, map, walk.record.key, (size_t)walk.record.key_size, walk.offset,
+                        (int32_t)walk.index, 0);
+    }
+    while (queue.count)
+        if (!ottla_map_oldest(map, &queue))
             return OTTLA_RUN_FULL;
     *index = walk.index;
     if (state != OTTLA_END)
@@ -250,6 +344,7 @@ typedef struct {
     int64_t base_timestamp;
     int64_t max_timestamp;
     int32_t stay_count;
+    int has_tombstone;
     int attributes;
     int is_whole;
 } ottla_filter;
@@ -267,16 +362,33 @@ static inline int ottla_reserve(uint8_t **data, size_t *capacity, size_t needed)
     return 1;
 }
 
+enum { OTTLA_GOES, OTTLA_STAYS, OTTLA_ASK };
+
+/* What can be said of a record without looking its key up. */
 static inline int ottla_stays(const ottla_filter *filter, const ottla_batch *batch, const ottla_walk *walk)
 {
     if (walk->offset > filter->map->latest_offset)
-        return 1;
+        return OTTLA_STAYS;
     if (walk->record.key_size < 0)
-        return 0;
+        return OTTLA_GOES;
     if (walk->record.value_size < 0 && (batch->attributes & OTTLA_HORIZON_BIT) &&
         filter->now_ms >= batch->base_timestamp)
-        return 0;
-    return walk->offset >= ottla_map_get(filter->map, walk->record.key, (size_t)walk->record.key_size);
+        return OTTLA_GOES;
+    return OTTLA_ASK;
+}
+
+static inline void ottla_decide(ottla_filter *filter, int32_t index, int stays, int is_tombstone)
+{
+    filter->stays[index] = (uint8_t)stays;
+    filter->stay_count += stays;
+    filter->has_tombstone |= stays && is_tombstone;
+}
+
+static inline void ottla_decide_oldest(ottla_filter *filter, ottla_queue *queue)
+{
+    const ottla_pending *key = ottla_queue_take(queue);
+    int64_t latest = (int64_t)ottla_slot_of(filter->map, key->hash)->offset_plus_one - 1;
+    ottla_decide(filter, key->index, key->offset >= latest, key->is_tombstone);
 }
 
 static inline size_t ottla_field_bytes(int32_t size)
@@ -334,25 +446,34 @@ static inline int ottla_filter_payload(ottla_filter *filter, const ottla_batch *
                                        size_t size, int64_t *index)
 {
     ottla_walk walk;
+    ottla_queue queue = {.first = 0, .count = 0};
     int64_t previous_delta = -1;
-    int has_tombstone = 0;
     int state;
     *index = 0;
     if (batch->count > 0 && !ottla_reserve(&filter->stays, &filter->stays_capacity,
                                            (size_t)batch->count < size ? (size_t)batch->count : size + 1))
         return OTTLA_MEMORY;
     filter->stay_count = 0;
+    filter->has_tombstone = 0;
     ottla_walk_batch(&walk, batch, payload, size);
     while ((state = ottla_walk_rising(&walk, batch, &previous_delta)) == OTTLA_OK) {
+        int is_tombstone = walk.record.value_size < 0;
         int stays = ottla_stays(filter, batch, &walk);
-        filter->stays[walk.index] = (uint8_t)stays;
-        filter->stay_count += stays;
-        has_tombstone |= stays && walk.record.value_size < 0;
+        if (stays != OTTLA_ASK) {
+            ottla_decide(filter, (int32_t)walk.index, stays, is_tombstone);
+            continue;
+        }
+        if (queue.count == OTTLA_AHEAD)
+            ottla_decide_oldest(filter, &queue);
+        ottla_queue_add(&queue, filter->map, walk.record.key, (size_t)walk.record.key_size, walk.offset,
+                        (int32_t)walk.index, is_tombstone);
     }
+    while (queue.count)
+        ottla_decide_oldest(filter, &queue);
     *index = walk.index;
     if (state != OTTLA_END)
         return state;
-    int sets_horizon = has_tombstone && !(batch->attributes & OTTLA_HORIZON_BIT);
+    int sets_horizon = filter->has_tombstone && !(batch->attributes & OTTLA_HORIZON_BIT);
     filter->attributes = batch->attributes | (sets_horizon ? OTTLA_HORIZON_BIT : 0);
     filter->is_whole = filter->stay_count == batch->count && !sets_horizon;
     if (filter->is_whole || filter->stay_count == 0)

@@ -8,11 +8,7 @@ cdef extern from "_compaction.h" nogil:
         OTTLA_RUN_LOOK
         OTTLA_RUN_FULL
 
-    ctypedef struct ottla_slot:
-        pass
-
     ctypedef struct ottla_offset_map:
-        ottla_slot *slots
         uint64_t slot_count
         uint64_t key_limit
         uint64_t key_count
@@ -47,6 +43,8 @@ cdef extern from "_compaction.h" nogil:
         int attributes
         int is_whole
 
+    bint ottla_map_allocate(ottla_offset_map *map, uint64_t slot_count)
+    void ottla_map_free(ottla_offset_map *map)
     int64_t ottla_map_get(const ottla_offset_map *map, const uint8_t *key, size_t size)
     int ottla_map_payload(ottla_offset_map *map, const ottla_batch *batch, const uint8_t *payload, size_t size,
                           int64_t start_offset, int64_t *index)
@@ -57,8 +55,6 @@ cdef extern from "_compaction.h" nogil:
     int ottla_filter_batches(ottla_filter *filter, const uint8_t *data, size_t size, size_t *position,
                              int64_t *index)
     bint ottla_keeps_empty(const ottla_filter *filter, int64_t last_offset, int64_t producer_id)
-
-from libc.stdlib cimport calloc
 
 from ottla.records.types import FilteredRecords, RunEnd
 
@@ -111,8 +107,7 @@ cdef class OffsetMap:
             raise ValueError(f"more slots than keys and at least one key expected, {slot_count} and {key_limit} came")
         if len(seed) != 16:
             raise ValueError(f"a seed of 16 bytes expected, {len(seed)} came")
-        self._map.slots = <ottla_slot *>calloc(slot_count, sizeof(ottla_slot))
-        if self._map.slots == NULL:
+        if not ottla_map_allocate(&self._map, slot_count):
             raise MemoryError
         self._map.slot_count = slot_count
         self._map.key_limit = key_limit
@@ -122,7 +117,7 @@ cdef class OffsetMap:
         self._map.latest_offset = -1
 
     def __dealloc__(self):
-        free(self._map.slots)
+        ottla_map_free(&self._map)
 
     def __len__(self):
         return self._map.key_count
