@@ -15,7 +15,7 @@ from ottla.log.directory import (
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
     LogDirectory,
-    is_full,
+    is_passing,
 )
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
@@ -220,7 +220,7 @@ class LogManager:
                 return await self._open(topic_partition, directory, loader)
             except OSError as error:
                 problems.append(str(error))
-                if not is_full(error):
+                if not is_passing(error):
                     directory.fail(error)
                 with contextlib.suppress(OSError):
                     await self._executor.run(self._remove_half_made, loader.path)
@@ -316,7 +316,7 @@ class LogManager:
             try:
                 await self._executor.run(directory.write_checkpoint, name, offsets)
             except OSError as error:
-                if is_full(error):
+                if is_passing(error):
                     logger.warning("%s in %s stays as it was: %s", name, directory.path, error)
                 else:
                     directory.fail(error)
