@@ -237,7 +237,7 @@ class LogCleaner:
         self._uncleanable[log.topic_partition] = log
 
     def _failed(self, log: Log, error: Exception) -> None:
-        """A full disk or memory may have room later, and so may the table of open files; anything else that fails takes its directory out of use."""
+        """Room on the disk, memory and descriptors may be there later; any other failure is the directory's."""
         if log.is_closed or log.directory.failure is not None:
             return
         logger.warning("%s could not be compacted: %s", log.topic_partition, error)

@@ -164,4 +164,8 @@ class LogDirectory:
         return decode_offsets(join(self.path, name), data)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))
+        self.replace_checkpoint(name, encode_offsets(offsets))
+
+    def replace_checkpoint(self, name: str, data: bytes) -> None:
+        """With one that is encoded already."""
+        self._disk.write_atomically(join(self.path, name), data)

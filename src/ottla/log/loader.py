@@ -28,6 +28,7 @@ from ottla.log.segment_check import checked_indexes, read_checked_indexes
 from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, read_records
 from ottla.runtime import Disk, File
 
+
 def _index_names(base_offset: int) -> list[str]:
     return [files.offset_name(base_offset, suffix) for suffix in (files.INDEX_SUFFIX, files.TIME_INDEX_SUFFIX)]
 

@@ -101,6 +101,7 @@ class Log:
         self.config = config
         self._uses_append_time = config.message_timestamp_type == "LogAppendTime"
         self.flushes_before_visible = config.ottla_flush_before_ack or config.flush_messages == 1
+        self.flushes_by_time = config.flush_ms != INT64_MAX
         self.flushes_by_count = config.flush_messages != INT64_MAX
         self.looks_into_records = needs_records(config)
         self._active.index_interval_bytes = config.index_interval_bytes

@@ -178,7 +178,7 @@ class FileNames:
                     del self._by_directory[directory]
 
     def renamed(self, source: str, target: str) -> None:
-        """A file, or a directory that holds files only, has another name. Under `renaming`, before the old is reused."""
+        """A file, or a directory that holds files only, has another name. Under `renaming`, before the old is used."""
         with self._lock:
             moved = self._by_directory.pop(source, None)
             if moved is not None:

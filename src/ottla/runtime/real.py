@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from ottla.runtime.open_files import DEFAULT_LIMIT
+
 Result = TypeVar("Result")
 
 ZERO_UUID = bytes(16)
@@ -33,6 +35,16 @@ class ThreadExecutor:
 
     def shutdown(self) -> None:
         self._pool.shutdown(wait=True)
+
+
+def usual_open_files() -> int:
+    """How many files of logs may be open where nobody says: half of the descriptors that this process may have."""
+    try:
+        import resource
+    except ImportError:
+        return DEFAULT_LIMIT
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return DEFAULT_LIMIT if allowed == resource.RLIM_INFINITY else max(allowed // 2, 1)
 
 
 class SystemIds:
