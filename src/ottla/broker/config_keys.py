@@ -96,8 +96,8 @@ _KEYS = (
         _INT,
         0,
         at_least(0),
-        "How many files of logs may be open at once; above it the least recently used are closed, and opened again when "
-        "they are needed. 0 is half of what the system allows this process; the other half is left for connections.",
+        "How many files of logs may be open at once; above it the least recently used are closed, and opened again "
+        "when they are needed. 0 is half of what the system allows this process; connections have the other half.",
     ),
     ConfigKey(
         "ottla.metrics.partitions",

@@ -13,7 +13,8 @@ none was, that of the first one opened after it; it forgets the failure only if 
 between. So a file that was closed unsynced and is opened for its fsync still hears of the failure, but for that one
 case, and keeping the descriptor excludes that one too.
 
-Recency is one flag: on its way out a file that was used since it was last looked at gets a second chance.
+Recency is one flag, set by every use but the one that opened the file: on its way out, a file that was used again since
+it was last looked at gets a second chance. So a row of files that are read once does not push out the busy ones.
 """
 
 import contextlib
@@ -23,8 +24,6 @@ import threading
 from typing import Any
 
 DEFAULT_LIMIT = 4096
-# How many are closed when the system has no descriptor left: more than one, so that not every open has to ask.
-_ROOM = 16
 
 
 def is_shortage(error: BaseException | None) -> bool:
@@ -90,10 +89,10 @@ class OpenFiles:
             self.opened += 1
             if file.handle is not None:
                 return file.handle
+            dropped = self._evict(len(self) + 1 - self.limit)
             file.handle = handle
-            file.is_recent = True
+            file.is_recent = False
             (self._unsynced if file.is_unsynced else self._synced)[file] = None
-            dropped = self._evict(len(self) - self.limit)
         # Here, and not under the lock, is where they are closed.
         del dropped
         return handle
@@ -123,14 +122,8 @@ class OpenFiles:
                 del self._unsynced[file]
                 self._synced[file] = None
 
-    def make_room(self) -> bool:
-        """The system has no descriptor left: close a few that nobody uses; False when there are none."""
-        with self._lock:
-            dropped = self._evict(_ROOM)
-        return bool(dropped)
-
     def evict(self, count: int) -> int:
-        """Close the `count` least recently used; how many there were."""
+        """Let the `count` least recently used go; how many there were."""
         with self._lock:
             dropped = self._evict(count)
         return len(dropped)
@@ -161,6 +154,7 @@ class FileNames:
 
     def __init__(self) -> None:
         self.renaming = threading.Lock()
+        self.renames = 0
         self._lock = threading.Lock()
         self._by_directory: dict[str, dict[PooledFile, None]] = {}
 
@@ -179,6 +173,7 @@ class FileNames:
 
     def renamed(self, source: str, target: str) -> None:
         """A file, or a directory that holds files only, has another name. Under `renaming`, before the old is used."""
+        self.renames += 1
         with self._lock:
             moved = self._by_directory.pop(source, None)
             if moved is not None:
@@ -192,10 +187,10 @@ class FileNames:
                 file.path = target
                 self._by_directory.setdefault(_parent(target), {})[file] = None
 
-    def still_called(self, file: PooledFile, path: str) -> bool:
-        """Whether a file that is not there under this name has no other one; waits for a rename under way."""
+    def are_as_at(self, renames: int) -> bool:
+        """Whether nothing was renamed since `renames` was read; waits for a rename under way."""
         with self.renaming:
-            return file.path == path
+            return self.renames == renames
 
 
 def _parent(path: str) -> str:

@@ -11,14 +11,19 @@ import fcntl
 import os
 import shutil
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from ottla.runtime.disk import Buffer, DiskSpace
 from ottla.runtime.open_files import Descriptor, FileNames, OpenFiles, PooledFile, is_shortage
 
+Result = TypeVar("Result")
+
 # How far apart residency is probed: the kernel reads ahead in windows of this size, so the pages between two
 # probes that hit are nearly always there as well.
 RESIDENCY_PROBE_BYTES = 128 * 1024
+# A descriptor that was given up may be taken by another thread before it is used.
+_SHORTAGE_ATTEMPTS = 4
 _SMALL_FILE_BYTES = 64 * 1024
 _MAX_CHUNKS = 1024  # IOV_MAX on every system this runs on
 
@@ -65,6 +70,8 @@ class RealFile(PooledFile):
         handle = self.handle
         if handle is None:
             handle = self._open_again()
+        else:
+            self.is_recent = True
         descriptor = handle.number
         position = self.size
         try:
@@ -83,7 +90,6 @@ class RealFile(PooledFile):
                 os.ftruncate(descriptor, position)
             raise
         self.size = position + total
-        self.is_recent = True
         if not self.is_unsynced:
             self._disk.open_files.note_write(self)
         return position
@@ -112,7 +118,8 @@ class RealFile(PooledFile):
         handle = self.handle
         if handle is None:
             handle = self._open_again()
-        self.is_recent = True
+        else:
+            self.is_recent = True
         descriptor = handle.number
         data = os.pread(descriptor, length, position)
         if len(data) == length or position + len(data) >= self.size:
@@ -132,7 +139,6 @@ class RealFile(PooledFile):
         if _preadv is None or length <= 0:
             return True
         handle = self.handle or self._open_again()
-        self.is_recent = True
         probe = bytearray(1)
         last = position + length - 1
         for place in (*range(position, last, RESIDENCY_PROBE_BYTES), last):
@@ -154,15 +160,19 @@ class RealFile(PooledFile):
             handle = self.handle
             if handle is None:
                 handle = self._open_again()
-            self.is_recent = True
+            else:
+                self.is_recent = True
             count = _preadv(handle.number, (data,), position, _RWF_NOWAIT)
         except OSError:
             return None
         return data if count == length else None
 
     def send(self, descriptor: int, position: int, count: int) -> int:
-        handle = self.handle or self._open_again()
-        self.is_recent = True
+        handle = self.handle
+        if handle is None:
+            handle = self._open_again()
+        else:
+            self.is_recent = True
         return os.sendfile(descriptor, handle.number, position, count)
 
     def prepare(self) -> None:
@@ -234,13 +244,24 @@ class RealDisk:
     # Descriptors.
 
     def open_descriptor(self, path: str, flags: int) -> int:
-        """A descriptor of the system. When there is none left, files that nobody uses give theirs."""
-        try:
-            return os.open(path, flags | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            if not is_shortage(error) or not self.open_files.make_room():
-                raise
-        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+        """A descriptor of the system, closed over `exec`."""
+        return self._with_room(self.ask_for_descriptor, path, flags | os.O_CLOEXEC)
+
+    def ask_for_descriptor(self, path: str, flags: int) -> int:
+        return os.open(path, flags, 0o644)
+
+    def _with_room(self, ask: Callable[..., Result], *args: object) -> Result:
+        """Ask the system. When it has no descriptor left, the least recently used file gives its own.
+
+        Only one at a time: more would not be there the next time either, when connections wait for descriptors too.
+        """
+        for _ in range(_SHORTAGE_ATTEMPTS):
+            try:
+                return ask(*args)
+            except OSError as error:
+                if not is_shortage(error) or not self.open_files.evict(1):
+                    raise
+        return ask(*args)
 
     def sync_descriptor(self, descriptor: int, path: str) -> None:
         """Of a directory, or of a small file that is being written."""
@@ -249,11 +270,11 @@ class RealDisk:
     def find_again(self, file: RealFile) -> Descriptor:
         """A descriptor of a file that has lost its own, under the name that it has now."""
         while True:
-            path = file.path
+            renames, path = self._names.renames, file.path
             try:
                 handle = Descriptor(self.open_descriptor(path, os.O_RDWR))
             except FileNotFoundError:
-                if self._names.still_called(file, path):
+                if self._names.are_as_at(renames):
                     raise
                 continue
             # A file gets its new name before another can take the old one: the same name means the same file.
@@ -318,15 +339,15 @@ class RealDisk:
         return os.path.exists(path)
 
     def list_directory(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(self._with_room(os.listdir, path))
 
     def list_files(self, path: str) -> dict[str, int]:
-        with os.scandir(path) as entries:
+        with self._with_room(os.scandir, path) as entries:
             found = [(entry.name, entry.stat().st_size) for entry in entries if entry.is_file()]
         return dict(sorted(found))
 
     def list_directories(self, path: str) -> list[str]:
-        with os.scandir(path) as entries:
+        with self._with_room(os.scandir, path) as entries:
             return sorted([entry.name for entry in entries if entry.is_dir()])
 
     def is_directory(self, path: str) -> bool:
@@ -354,7 +375,7 @@ class RealDisk:
 
     def delete_directory(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(path)
+            self._with_room(shutil.rmtree, path)
 
     def sync_directory(self, path: str) -> None:
         descriptor = self.open_descriptor(path or ".", os.O_RDONLY)

@@ -80,8 +80,8 @@ class MemoryFile(PooledFile):
         return self._opened()
 
     def _opened(self) -> _Node:
-        self.is_recent = True
         if self.handle is not None:
+            self.is_recent = True
             return self.handle
         self._disk.check_fault("open", self.path)
         node: _Node = self._disk.open_files.admit(self, self._disk.node_at(self.path))
