@@ -37,7 +37,7 @@ from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, IdSource
-from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
+from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor, usual_open_files
 from ottla.runtime.real_disk import RealDisk
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class Broker:
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
+        self._disk.open_files.limit = config.max_open_files or usual_open_files()
         self._executor = ThreadExecutor()
         self._executor_of_cleaner = ThreadExecutor(threads=1, niceness=CLEANER_NICENESS)
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)

@@ -43,6 +43,7 @@ class BrokerConfig:
     limits: ServerLimits
     http_listeners: tuple[Endpoint, ...]
     metrics_partitions: bool
+    max_open_files: int
     cleaner: CleanerSettings | None
 
     @classmethod
@@ -87,6 +88,7 @@ class BrokerConfig:
             limits=_limits(values),
             http_listeners=_http_endpoints(values["ottla.http.listeners"]),
             metrics_partitions=bool(values["ottla.metrics.partitions"]),
+            max_open_files=_integer(values, "ottla.max.open.files"),
             cleaner=_cleaner(values),
         )
 

@@ -92,6 +92,14 @@ _KEYS = (
         "address, port 0 picks a free one. Nothing is served where it is not set.",
     ),
     ConfigKey(
+        "ottla.max.open.files",
+        _INT,
+        0,
+        at_least(0),
+        "How many files of logs may be open at once; above it the least recently used are closed, and opened again "
+        "when they are needed. 0 is half of what the system allows this process; connections have the other half.",
+    ),
+    ConfigKey(
         "ottla.metrics.partitions",
         _BOOLEAN,
         True,

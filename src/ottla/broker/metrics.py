@@ -94,6 +94,12 @@ OFFLINE_DIRECTORIES = Family(
 FLUSHES = Family(
     "kafka_log_logflushstats_logflushrateandtimems", SUMMARY, "Flushes of logs, and their time in milliseconds."
 )
+LOG_FILES = Family("ottla_log_files_open", GAUGE, "Files of logs that are open.")
+LOG_FILES_LIMIT = Family("ottla_log_files_limit", GAUGE, "How many of them may be: ottla.max.open.files.")
+LOG_FILES_OPENED = Family("ottla_log_files_opened_total", COUNTER, "Times that such a file was opened.")
+LOG_FILES_EVICTED = Family(
+    "ottla_log_files_evicted_total", COUNTER, "Times that one was closed to stay within the limit."
+)
 CONNECTIONS = Family(
     "kafka_server_socket_server_metrics_connection_count", GAUGE, "Connections that are open.", ("listener",)
 )
@@ -122,6 +128,10 @@ FAMILIES = (
     OFFLINE_PARTITIONS,
     OFFLINE_DIRECTORIES,
     FLUSHES,
+    LOG_FILES,
+    LOG_FILES_LIMIT,
+    LOG_FILES_OPENED,
+    LOG_FILES_EVICTED,
     CONNECTIONS,
     CONNECTIONS_CREATED,
     BUFFERS_LENT,
@@ -264,6 +274,11 @@ class BrokerMetrics:
         yield FLUSHES.head
         yield f"{FLUSHES.name}_sum {sum(directory.flush_seconds for directory in directories) * 1000}\n"
         yield f"{FLUSHES.name}_count {sum(directory.flushes for directory in directories)}\n"
+        open_files = self._logs.open_files
+        yield _single(LOG_FILES, len(open_files))
+        yield _single(LOG_FILES_LIMIT, open_files.limit)
+        yield _single(LOG_FILES_OPENED, open_files.opened)
+        yield _single(LOG_FILES_EVICTED, open_files.evicted)
 
     def _server_lines(self) -> Iterator[str]:
         server = self._server

@@ -3,6 +3,7 @@
     enqueue -> flush -> sent
                 |-> the socket is full: goes on when it is writable
                 |-> the range is not in memory: goes on when the executor has read it
+                |-> no descriptor is left to open its file with: goes on after a moment
 
 What must stay true: parts leave whole and in order, and the loop never waits for a device. Each piece of a file is
 checked to be in memory before it is sent; a piece that is not is read ahead first, off the loop.
@@ -12,9 +13,8 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
-from os import sendfile
 
-from ottla.runtime import Executor, FileRange
+from ottla.runtime import Executor, FileRange, is_shortage
 
 Part = bytes | memoryview | FileRange
 Parts = list[Part]
@@ -24,6 +24,7 @@ LIMIT_PARTS = 256
 PIECE_BYTES = 1024 * 1024
 SMALL_RANGE_BYTES = 64 * 1024
 JOIN_BELOW_BYTES = 4096
+SHORTAGE_PAUSE_SECONDS = 0.1
 SENDMSG_CHUNKS = 512
 
 
@@ -108,8 +109,8 @@ class Outbox:
         except (BlockingIOError, InterruptedError):
             self._writing = True
             self._loop.add_writer(self._descriptor, self._on_writable)
-        except OSError:
-            self._broken()
+        except OSError as error:
+            self._failed(error)
 
     def close(self) -> None:
         self.closed = True
@@ -169,18 +170,18 @@ class Outbox:
 
     def _send_range(self, part: FileRange) -> bool:
         """Send a piece of a file from the page cache; False when the disk must be asked first."""
-        descriptor = part.file.fileno()
+        file = part.file
         while self._range_sent < part.length:
             position = part.position + self._range_sent
             if position >= self._resident_until:
                 piece = min(part.length - self._range_sent, PIECE_BYTES)
                 self._resident_until = position + piece
-                if not part.file.is_resident(position, piece):
+                if not file.is_resident(position, piece):
                     self._read_ahead(part, position, piece)
                     return False
-            sent = sendfile(self._descriptor, descriptor, position, self._resident_until - position)
+            sent = file.send(self._descriptor, position, self._resident_until - position)
             if not sent:
-                raise OSError(f"{part.file.path} ends inside the {part.length} bytes at {part.position}")
+                raise OSError(f"{file.path} ends inside the {part.length} bytes at {part.position}")
             self._range_sent += sent
         self._range_sent = 0
         self._resident_until = 0
@@ -197,9 +198,27 @@ class Outbox:
             if not future.cancelled():
                 future.exception()
             return
-        if future.cancelled() or future.exception() is not None:
+        error = None if future.cancelled() else future.exception()
+        if future.cancelled() or error is not None:
+            self._failed(error)
+            return
+        self._go_on()
+
+    def _failed(self, error: BaseException | None) -> None:
+        """The peer or the file is gone; or there is no descriptor for the file just now, which passes."""
+        if not is_shortage(error):
             self._broken()
             return
+        self._warming = True
+        self._resident_until = 0
+        self._loop.call_later(SHORTAGE_PAUSE_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self._warming = False
+        if not self.closed:
+            self._go_on()
+
+    def _go_on(self) -> None:
         self.flush()
         if not self._writing and not self._warming:
             self._went_on()

@@ -65,6 +65,7 @@ class Server:
         self._sweeper: asyncio.Task[None] | None = None
         self._accept_timer: asyncio.TimerHandle | None = None
         self._nobody_left = asyncio.Event()
+        self._is_short = False
         self._stopping = False
 
     # Listening
@@ -146,10 +147,15 @@ class Server:
             except OSError as error:
                 if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
-                logger.error("cannot accept connections for now: %s; raise the limit of open files", error)
+                if not self._is_short:
+                    logger.error("cannot accept connections for now: %s; raise the limit of open files", error)
+                self._is_short = True
                 self._stop_accepting()
                 self._accept_timer = self.loop.call_later(ACCEPT_PAUSE_SECONDS, self._start_accepting)
                 return
+            if self._is_short:
+                self._is_short = False
+                logger.info("connections are accepted again")
             self._admit(sock, str(address[0]), int(address[1]), listener)
 
     def _admit(self, sock: socket.socket, host: str, port: int, listener: str) -> None:

@@ -1,6 +1,7 @@
 """What `ottla broker` does, without the command line around it."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import signal
@@ -52,10 +53,23 @@ def serve(options: BrokerOptions) -> None:
         raise CommandFailed(str(error), WRONG_SETTINGS) from error
     from ottla.broker.loops import run_on_best_loop
 
+    _allow_many_files()
     try:
         run_on_best_loop(_serve(config))
     except OSError as error:
         raise CommandFailed(error.strerror or str(error), CANNOT_START) from error
+
+
+def _allow_many_files() -> None:
+    """As many descriptors as the system lets this process have: the usual limit is for programs that use `select`."""
+    try:
+        import resource
+    except ImportError:
+        return
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def report(error: CommandFailed, options: BrokerOptions) -> None:

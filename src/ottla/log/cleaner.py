@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ottla.log.compaction import Compaction, CompactionStopped
 from ottla.log.config_keys import INT64_MAX
-from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory, is_full
+from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory, is_passing
 from ottla.log.files import TopicPartition
 from ottla.log.log import Log
 from ottla.log.manager import LogManager
@@ -237,11 +237,11 @@ class LogCleaner:
         self._uncleanable[log.topic_partition] = log
 
     def _failed(self, log: Log, error: Exception) -> None:
-        """A full disk or memory may have room later; anything else that fails takes its directory out of use."""
+        """Room on the disk, memory and descriptors may be there later; any other failure is the directory's."""
         if log.is_closed or log.directory.failure is not None:
             return
         logger.warning("%s could not be compacted: %s", log.topic_partition, error)
-        if isinstance(error, OSError) and not is_full(error):
+        if isinstance(error, OSError) and not is_passing(error):
             log.directory.fail(error)
 
     async def _write_checkpoint(self, directory: LogDirectory) -> None:
@@ -253,7 +253,7 @@ class LogCleaner:
         try:
             await self._executor.run(directory.write_checkpoint, CLEANER_CHECKPOINT, offsets)
         except OSError as error:
-            if not is_full(error):
+            if not is_passing(error):
                 directory.fail(error)
 
     # What was replaced: readers may be sending from it for a while.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from ottla.log.checkpoints import decode_offsets, decode_properties, encode_offsets, encode_properties
 from ottla.log.files import TopicPartition, join
 from ottla.protocol.uuids import uuid_from_text, uuid_to_text
-from ottla.runtime import Disk, DiskLock, IdSource
+from ottla.runtime import Disk, DiskLock, IdSource, is_shortage
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
@@ -31,6 +31,11 @@ class UnusableDirectory(OSError):
 def is_full(error: OSError) -> bool:
     """Whether the disk only has no room left: what was asked is refused, and what is stored can still be trusted."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_passing(error: OSError) -> bool:
+    """Whether it may work later, with no harm done: no room on the disk, or no descriptor left to open a file with."""
+    return is_full(error) or is_shortage(error)
 
 
 class LogDirectory:
@@ -159,4 +164,8 @@ class LogDirectory:
         return decode_offsets(join(self.path, name), data)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))
+        self.replace_checkpoint(name, encode_offsets(offsets))
+
+    def replace_checkpoint(self, name: str, data: bytes) -> None:
+        """With one that is encoded already."""
+        self._disk.write_atomically(join(self.path, name), data)

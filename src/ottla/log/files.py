@@ -11,6 +11,8 @@ TRANSACTION_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 DELETED_SUFFIX = ".deleted"
+# A compaction that was cut short left them.
+COMPACTION_SUFFIXES = (".cleaned", ".swap")
 # Left over by an interrupted delete, compaction or atomic write: never data.
 STRAY_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
@@ -42,6 +44,14 @@ def offset_of_name(name: str, suffix: str) -> int | None:
     return int(digits)
 
 
+def split_name(name: str) -> tuple[int, str] | None:
+    """The offset and the suffix of a file that is named after an offset."""
+    digits, suffix = name[:20], name[20:]
+    if len(digits) != 20 or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits), suffix
+
+
 def join(directory: str, name: str) -> str:
     return f"{directory}/{name}"
 
@@ -67,7 +77,8 @@ def write_file(disk: Disk, path: str, data: bytes) -> None:
     """Replace a file's content, not atomically and not synced: for files that recovery can do without."""
     file = disk.open(path, create=True)
     try:
-        file.truncate(0)
+        if file.size:
+            file.truncate(0)
         if data:
             file.append([data])
     finally:

@@ -4,6 +4,21 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 
+class Background:
+    """Work that runs beside everything else, and whose failure nobody waits for."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
 class GroupCommit:
     """Runs `flush` whenever somebody waits for an offset that `flushed_offset` has not reached.
 

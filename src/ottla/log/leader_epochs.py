@@ -4,7 +4,7 @@ Followers ask where an epoch ended to find out where their log and the leader's 
 in both epoch and offset, and must never name an offset that the log does not have.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
 UNDEFINED_EPOCH = -1
@@ -33,6 +33,10 @@ class LeaderEpochs:
 
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self._epochs, self._start_offsets, strict=True))
+
+    def entries_below(self, offset: int) -> list[tuple[int, int]]:
+        """The epochs that begin below an offset."""
+        return self.entries()[: bisect_left(self._start_offsets, offset)]
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` begins at `start_offset`; entries that contradict it are dropped, the newer one is right.

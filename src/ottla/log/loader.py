@@ -24,16 +24,24 @@ from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import CorruptSnapshot, decode_snapshot
 from ottla.log.producer_state import ProducerState
 from ottla.log.segment import BrokenSegment, Segment, create_segment
-from ottla.log.segment_check import read_checked_indexes
+from ottla.log.segment_check import checked_indexes, read_checked_indexes
 from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, read_records
 from ottla.runtime import Disk, File
+
+
+def _index_names(base_offset: int) -> list[str]:
+    return [files.offset_name(base_offset, suffix) for suffix in (files.INDEX_SUFFIX, files.TIME_INDEX_SUFFIX)]
+
 
 _END_TRANSACTION_MARKER = struct.Struct(">hi")  # version, coordinator epoch
 
 
 @dataclass(slots=True)
 class LoadedLog:
-    """What was found. `recovery_point` is the offset below which everything is known to be on the device."""
+    """What was found. `recovery_point` is the offset below which everything is known to be on the device.
+
+    It `is_settled` when the files, as they are, are all that another clean start needs.
+    """
 
     segments: list[Segment]
     log_start_offset: int
@@ -43,6 +51,7 @@ class LoadedLog:
     producer_state: ProducerState
     topic_id: bytes | None
     truncated_bytes: int = 0
+    is_settled: bool = False
 
 
 @dataclass(slots=True)
@@ -61,6 +70,7 @@ class LogLoader:
     _segments: list[Segment] = field(default_factory=list)
     _epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
     _producers: ProducerState = field(default_factory=ProducerState)
+    _sizes: dict[str, int] = field(default_factory=dict)
     _snapshot_offsets: list[int] = field(default_factory=list)
     _truncated_bytes: int = 0
 
@@ -76,8 +86,8 @@ class LogLoader:
         topic_id = self._read_topic_id()
         self._epochs = self._read_epochs()
         recover_from = len(base_offsets) if self.clean else self._first_to_recover(base_offsets)
-        for base_offset in base_offsets[:recover_from]:
-            self._open_trusted(base_offset)
+        for number, base_offset in enumerate(base_offsets[:recover_from]):
+            self._open_trusted(base_offset, is_last=number == recover_from - 1)
         end_offset = self._trusted_end()
         if end_offset is None and self._segments:
             # Trusted, but its end does not read: then it is not to be trusted.
@@ -98,7 +108,11 @@ class LogLoader:
             producer_state=self._producers,
             topic_id=topic_id,
             truncated_bytes=self._truncated_bytes,
+            is_settled=clean_end and (end_offset in self._snapshot_offsets or self._is_empty()),
         )
+
+    def _is_empty(self) -> bool:
+        return not any(segment.size_bytes for segment in self._segments)
 
     def _first_to_recover(self, base_offsets: list[int]) -> int:
         """The segment that holds the record below the recovery point, not the one that begins at it.
@@ -111,64 +125,77 @@ class LogLoader:
 
     def _read_directory(self) -> list[int]:
         """Base offsets of the segments, after removing what interrupted work left behind."""
-        finish_interrupted(self.disk, self.path)
-        names = self.disk.list_directory(self.path)
-        base_offsets: list[int] = []
-        for name in names:
+        self._sizes = self.disk.list_files(self.path)
+        if any(name.endswith(files.COMPACTION_SUFFIXES) for name in self._sizes):
+            finish_interrupted(self.disk, self.path)
+            self._sizes = self.disk.list_files(self.path)
+        offsets: dict[str, list[int]] = {}
+        for name in self._sizes:
             if name.endswith(files.STRAY_SUFFIXES):
                 self.disk.delete(files.join(self.path, name))
-            elif (offset := files.offset_of_name(name, files.LOG_SUFFIX)) is not None:
-                base_offsets.append(offset)
-            elif (offset := files.offset_of_name(name, files.SNAPSHOT_SUFFIX)) is not None:
-                self._snapshot_offsets.append(offset)
-        present = set(base_offsets)
-        for name in names:
-            for suffix in files.SEGMENT_SUFFIXES:
-                offset = files.offset_of_name(name, suffix)
-                if offset is not None and offset not in present:
-                    self.disk.delete(files.join(self.path, name))
+            elif (parts := files.split_name(name)) is not None:
+                offsets.setdefault(parts[1], []).append(parts[0])
+        base_offsets = offsets.get(files.LOG_SUFFIX, [])
+        for suffix in files.SEGMENT_SUFFIXES:
+            for offset in set(offsets.get(suffix, ())).difference(base_offsets):
+                self.disk.delete(files.join(self.path, files.offset_name(offset, suffix)))
+        self._snapshot_offsets = offsets.get(files.SNAPSHOT_SUFFIX, [])
         return base_offsets
 
     def _read_topic_id(self) -> bytes | None:
-        try:
-            data = self.disk.read(files.join(self.path, files.PARTITION_METADATA))
-        except FileNotFoundError:
+        if files.PARTITION_METADATA not in self._sizes:
             return None
+        data = self.disk.read(files.join(self.path, files.PARTITION_METADATA))
         return decode_partition_metadata(files.PARTITION_METADATA, data)
 
     def _read_epochs(self) -> LeaderEpochs:
-        try:
-            data = self.disk.read(files.join(self.path, files.LEADER_EPOCH_CHECKPOINT))
-        except FileNotFoundError:
+        if files.LEADER_EPOCH_CHECKPOINT not in self._sizes:
             return LeaderEpochs()
+        data = self.disk.read(files.join(self.path, files.LEADER_EPOCH_CHECKPOINT))
         return LeaderEpochs(decode_epochs(files.LEADER_EPOCH_CHECKPOINT, data))
 
     # 2. and 3. Segments.
 
     def _open(self, base_offset: int) -> Segment:
-        file: File = self.disk.open(files.join(self.path, files.offset_name(base_offset, files.LOG_SUFFIX)))
+        name = files.offset_name(base_offset, files.LOG_SUFFIX)
+        file: File = self.disk.open_later(files.join(self.path, name), self._sizes[name])
         segment = Segment(self.disk, self.path, base_offset, file, self.cache, self.config, self.now_ms)
         self._segments.append(segment)
         return segment
 
-    def _open_trusted(self, base_offset: int) -> None:
-        """A segment below the recovery point, or any after a clean stop: only its indexes are looked at."""
+    def _open_trusted(self, base_offset: int, *, is_last: bool) -> None:
+        """A segment below the recovery point, or any after a clean stop: only its indexes are looked at.
+
+        The last one needs them to find its end, unless it is empty, and then nothing has to be opened.
+        """
         segment = self._open(base_offset)
-        if not read_checked_indexes(self.disk, segment, self.config):
+        if not segment.size_bytes and not any(self._sizes.get(name, -1) for name in _index_names(base_offset)):
+            is_right = True
+            if is_last:
+                segment.start_indexes()
+        elif is_last:
+            indexes = checked_indexes(self.disk, segment, self.config)
+            is_right = indexes is not None
+            if indexes is not None:
+                segment.use_indexes(indexes)
+        else:
+            is_right = read_checked_indexes(self.disk, segment, self.config)
+        if not is_right:
             segment.rebuild_indexes()
             segment.write_indexes()
             # The recovery point is above this segment, so no later start would rebuild them.
             files.sync_paths(self.disk, segment.index_paths())
-            segment.drop_indexes()
+            if not is_last:
+                segment.drop_indexes()
 
     def _trusted_end(self) -> int | None:
         """Where the last trusted segment ends, read from its last index entry on; None when its tail is damaged."""
         if not self._segments:
             return self.log_start_offset
         segment = self._segments[-1]
-        indexes = segment.read_index_files()
-        segment.use_indexes(indexes)
-        positions = indexes.offsets.positions
+        if not segment.size_bytes:
+            return segment.base_offset
+        positions = segment.indexes().offsets.positions
         start = positions[-1] if len(positions) else 0
         end_offset, valid_bytes = segment.base_offset, start
         for position, header in scan_batches(segment.file, start, segment.file.size, verify=True):
@@ -182,8 +209,7 @@ class LogLoader:
             segment.close()
             return None
         segment.bytes_since_index_entry = segment.file.size - start
-        if segment.file.size:
-            segment.first_timestamp = read_header(segment.file.read_at(0, HEADER_BYTES)).max_timestamp
+        segment.first_timestamp = read_header(segment.file.read_at(0, HEADER_BYTES)).max_timestamp
         return end_offset
 
     def _recover(self, base_offsets: list[int]) -> int:

@@ -8,31 +8,32 @@ for the device (`roll`, `flush`, searches by time, `close`) is awaited and works
 way `must_roll` says True, so nobody appends between choosing the new segment's base offset and using it.
 
 A disk that fails to write or to sync makes its whole log directory unusable, since nobody can tell any more what is
-in the page cache and what is on the device. A full disk does not: a refused append leaves nothing behind.
+in the page cache and what is on the device. A full disk does not, nor does a process without descriptors: a refused
+append leaves nothing behind.
 """
 
 import asyncio
 import struct
-from collections.abc import Coroutine
 from typing import NamedTuple
 
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
-from ottla.log.directory import LogDirectory, is_full
+from ottla.log.directory import LogDirectory
+from ottla.log.failures import refused, unavailable
 from ottla.log.files import TopicPartition
-from ottla.log.group_commit import GroupCommit
+from ottla.log.group_commit import Background, GroupCommit
 from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LoadedLog
 from ottla.log.log_files import EpochsNotWritten, LogFiles
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
-from ottla.log.segment import BrokenSegment, Segment
+from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, search_first, search_latest
 from ottla.log.validation import does_not_fit, needs_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
-from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource
+from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource, is_shortage
 
 # base offset, length, leader epoch: the fields at the front of a batch, outside of its CRC.
 _BATCH_FRONT = struct.Struct(">qii")
@@ -82,13 +83,15 @@ class Log:
         self._clock = clock
         self._executor = executor
         self._ids = ids
-        self._segments = Segments(loaded.segments, self.recovery_point)
+        # What the files say of it, when that is all that another clean start needs.
+        self._settled = self._outline() if loaded.is_settled else None
+        self._segments = Segments(loaded.segments, None if loaded.is_settled else self.recovery_point)
         self._active = self._segments.active
         # Held by whoever takes closed segments out of the log; it is not closed or moved meanwhile.
         self.reshaping = asyncio.Lock()
         self._commit = GroupCommit(self._flush_once, lambda: self.recovery_point)
         self._rolling: asyncio.Task[None] | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self._closed = False
         self.config = config
         self.update_config(config)
@@ -98,6 +101,7 @@ class Log:
         self.config = config
         self._uses_append_time = config.message_timestamp_type == "LogAppendTime"
         self.flushes_before_visible = config.ottla_flush_before_ack or config.flush_messages == 1
+        self.flushes_by_time = config.flush_ms != INT64_MAX
         self.flushes_by_count = config.flush_messages != INT64_MAX
         self.looks_into_records = needs_records(config)
         self._active.index_interval_bytes = config.index_interval_bytes
@@ -191,20 +195,10 @@ class Log:
         return AppendInfo(first_offset, last_offset, append_time, self.log_start_offset, False)
 
     def _unavailable(self) -> KafkaError:
-        failure = self.directory.failure
-        reason = "it is closed" if failure is None else f"its directory {self.directory.path} failed: {failure}"
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log {self.topic_partition} cannot be used: {reason}")
+        return unavailable(self.topic_partition, self.directory)
 
     def _failed(self, error: OSError, what: str) -> KafkaError:
-        """What a disk error means: a full disk refuses this one request, anything else takes the directory out of use.
-
-        Damaged bytes are this log's own trouble: the disk answered.
-        """
-        if isinstance(error, BrokenSegment):
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{what} in {self.topic_partition} failed: {error}")
-        if not is_full(error):
-            self.directory.fail(error)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what} in {self.topic_partition} failed: {error}")
+        return refused(self.topic_partition, self.directory, error, what)
 
     # Reading.
 
@@ -235,6 +229,7 @@ class Log:
             length = end - start
             if length > max_bytes:
                 length = min(segment.cut(start, max_bytes, min_one_batch), length)
+            segment.file.prepare()
         except OSError as error:
             raise self._failed(error, "read") from error
         return FileRange(segment.file, start, length) if length > 0 else None
@@ -281,14 +276,8 @@ class Log:
         self._active = new
         old.release_indexes()
         self._draw_roll_time()
-        self._in_background(self.flush(base_offset))
-
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        """Run beside everything else. A failure has marked the directory by then, so it is not lost."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # A failure has marked the directory by then, so it is not lost.
+        self._background.start(self.flush(base_offset))
 
     # Forgetting.
 
@@ -312,6 +301,8 @@ class Log:
         try:
             return removed, await self._executor.run(self._files.set_aside, removed)
         except OSError as error:
+            if is_shortage(error):
+                self._segments.put_back(removed)
             raise self._failed(error, "delete") from error
 
     async def replace_segments(self, old: tuple[Segment, ...], new: Segment) -> None:
@@ -352,7 +343,9 @@ class Log:
             epochs.changed = True
             raise self._failed(error, "flush") from error
         except OSError as error:
-            self.directory.fail(error)
+            # Without a descriptor no sync was begun, so none has failed.
+            if not is_shortage(error):
+                self.directory.fail(error)
             message = f"flush of {self.topic_partition} failed: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         finally:
@@ -372,7 +365,10 @@ class Log:
         await self._settle()
         try:
             # Also when the end is reached already: closed segments may have index files that are not synced.
-            await self._flush_once()
+            if self.recovery_point < self.log_end_offset or self._segments.has_unflushed:
+                await self._flush_once()
+            if self._settled == self._outline():
+                return
             snapshot = encode_snapshot(self.producer_state.producers.values())
             entries = self.leader_epochs.entries()
             await self._executor.run(self._files.finish, self._active, self.log_end_offset, snapshot, entries)
@@ -380,6 +376,10 @@ class Log:
             raise self._failed(error, "close") from error
         finally:
             self.close_files()
+
+    def _outline(self) -> tuple[int, list[tuple[int, int]]]:
+        """What a clean start has to find again. Epochs without records are not among it: a start drops them."""
+        return self.log_end_offset, self.leader_epochs.entries_below(self.log_end_offset)
 
     async def _settle(self) -> None:
         """Wait until no roll, no flush and no work on closed segments is under way."""

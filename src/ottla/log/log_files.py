@@ -70,8 +70,10 @@ class LogFiles:
             for suffix in (*files.SEGMENT_SUFFIXES, files.SNAPSHOT_SUFFIX):
                 path = segment.path_of(suffix)
                 if self._disk.exists(path):
-                    renamed.append(path + files.DELETED_SUFFIX)
-                    self._disk.rename(path, renamed[-1])
+                    self._disk.rename(path, path + files.DELETED_SUFFIX)
+                elif not self._disk.exists(path + files.DELETED_SUFFIX):
+                    continue
+                renamed.append(path + files.DELETED_SUFFIX)
         return renamed
 
     def rename(self, new_path: str) -> None:

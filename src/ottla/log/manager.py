@@ -7,28 +7,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ottla.log import files
-from ottla.log.checkpoints import encode_partition_metadata
+from ottla.log.checkpointing import OffsetCheckpoints
 from ottla.log.config import LogConfig
-from ottla.log.config_keys import INT64_MAX
 from ottla.log.directory import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
     LogDirectory,
-    is_full,
+    is_passing,
 )
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
-from ottla.log.loader import LogLoader
+from ottla.log.loader import LoadedLog, LogLoader
 from ottla.log.log import Log
+from ottla.log.places import LogPlaces
 from ottla.log.retention import Retention
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.runtime import Clock, Disk, DiskSpace, Executor, IdSource
+from ottla.runtime.open_files import OpenFiles
 
 logger = logging.getLogger(__name__)
 
 _LOADS_AT_ONCE = 8
+_CLEAN_LOGS_AT_ONCE = 64
 _CLOSES_AT_ONCE = 8
+_RETRY_SECONDS = 10.0
 _PRODUCERS_AT_ONCE = 1000
 
 
@@ -69,6 +72,8 @@ class LogManager:
         self._executor = executor
         self._ids = ids
         self.index_cache = IndexCache(self.settings.index_cache_bytes)
+        self._places = LogPlaces(self.directories, disk, executor, ids)
+        self._checkpoints = OffsetCheckpoints(self.directories, executor)
         self._retention = Retention(disk=disk, clock=clock, executor=executor)
         self._logs: dict[TopicPartition, Log] = {}
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
@@ -79,6 +84,11 @@ class LogManager:
 
     def all_logs(self) -> list[Log]:
         return list(self._logs.values())
+
+    @property
+    def open_files(self) -> OpenFiles:
+        """The files of the logs that are open."""
+        return self._disk.open_files
 
     @property
     def has_failures(self) -> bool:
@@ -111,17 +121,26 @@ class LogManager:
         start_offsets = await self._executor.run(directory.read_checkpoint, LOG_START_CHECKPOINT)
         high_watermarks = await self._executor.run(directory.read_checkpoint, REPLICATION_CHECKPOINT)
 
-        async def load_one(name: str, topic_partition: TopicPartition) -> None:
+        async def load_some(some: list[tuple[str, TopicPartition]]) -> None:
             async with limit:
-                loader = self._loader(directory, name, config_of(topic_partition.topic), directory.was_clean)
-                loader.recovery_point = recovery_points.get(topic_partition, 0)
-                loader.log_start_offset = start_offsets.get(topic_partition, 0)
-                log = await self._open(topic_partition, directory, loader)
-                mark = high_watermarks.get(topic_partition, 0)
-                log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+                loaders: list[LogLoader] = []
+                for name, topic_partition in some:
+                    loader = self._loader(directory, name, config_of(topic_partition.topic), directory.was_clean)
+                    loader.recovery_point = recovery_points.get(topic_partition, 0)
+                    loader.log_start_offset = start_offsets.get(topic_partition, 0)
+                    loaders.append(loader)
+                found = await self._executor.run(_load_each, loaders)
+                for (_, topic_partition), loader, loaded in zip(some, loaders, found, strict=True):
+                    log = self._add(topic_partition, directory, loader, loaded)
+                    self._places.counts[directory.path] += 1
+                    mark = high_watermarks.get(topic_partition, 0)
+                    log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
 
+        # After a clean stop a log takes less time than a change of threads; recovery is worth all of them.
+        at_once = _CLEAN_LOGS_AT_ONCE if directory.was_clean else 1
         results = await asyncio.gather(
-            *(load_one(name, topic_partition) for name, topic_partition in names), return_exceptions=True
+            *(load_some(names[first : first + at_once]) for first in range(0, len(names), at_once)),
+            return_exceptions=True,
         )
         for result in results:
             if isinstance(result, BaseException):
@@ -130,12 +149,9 @@ class LogManager:
     def _list_logs(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
         """In the executor. Directories of deleted partitions go for good."""
         found: list[tuple[str, TopicPartition]] = []
-        for name in self._disk.list_directory(directory.path):
-            path = files.join(directory.path, name)
-            if not self._disk.is_directory(path):
-                continue
+        for name in self._disk.list_directories(directory.path):
             if name.endswith(files.DELETE_DIRECTORY_SUFFIX):
-                self._disk.delete_directory(path)
+                self._disk.delete_directory(files.join(directory.path, name))
                 continue
             topic_partition = files.parse_log_directory(name)
             if topic_partition is not None:
@@ -153,8 +169,9 @@ class LogManager:
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
         )
 
-    async def _open(self, topic_partition: TopicPartition, directory: LogDirectory, loader: LogLoader) -> Log:
-        loaded = await self._executor.run(loader.load)
+    def _add(
+        self, topic_partition: TopicPartition, directory: LogDirectory, loader: LogLoader, loaded: LoadedLog
+    ) -> Log:
         log = Log(
             topic_partition,
             loader.path,
@@ -193,7 +210,7 @@ class LogManager:
             log = await asyncio.shield(task)
         if log.topic_id is None:
             log.topic_id = topic_id
-            await self._executor.run(self._write_topic_id, log.path, topic_id)
+            await self._executor.run(self._places.write_topic_id, log.path, topic_id)
         if log.topic_id != topic_id:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
@@ -203,43 +220,33 @@ class LogManager:
 
     async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, is_new: bool) -> Log:
         """In the first directory that takes it; a full one is passed over, one that fails is marked."""
-        usable = [directory for directory in self.directories if directory.failure is None]
+        usable = self._places.by_load()
         if not usable or (self.has_failures and not is_new):
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} may be in a log directory that failed, or all did"
             )
-        counts = {id(directory): 0 for directory in usable}
-        for log in self._logs.values():
-            if id(log.directory) in counts:
-                counts[id(log.directory)] += 1
         problems: list[str] = []
-        for directory in sorted(usable, key=lambda candidate: counts[id(candidate)]):
+        for directory in usable:
             loader = self._loader(directory, str(topic_partition), config, clean=True)
+            self._places.counts[directory.path] += 1
             try:
-                await self._executor.run(self._make_log_directory, directory.path, loader.path, topic_id)
-                return await self._open(topic_partition, directory, loader)
+                loaded = await self._executor.run(self._make_and_load, directory, topic_partition, topic_id, loader)
+                await self._places.finish(directory)
+                return self._add(topic_partition, directory, loader, loaded)
             except OSError as error:
+                self._places.counts[directory.path] -= 1
                 problems.append(str(error))
-                if not is_full(error):
+                if not is_passing(error):
                     directory.fail(error)
                 with contextlib.suppress(OSError):
-                    await self._executor.run(self._remove_half_made, loader.path)
+                    await self._executor.run(self._places.remove_half_made, loader.path)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {'; '.join(problems)}")
 
-    def _remove_half_made(self, path: str) -> None:
-        """What a creation that failed left behind, or the log would be in two places; never one with records."""
-        for name in self._disk.list_directory(path):
-            if name.endswith(files.LOG_SUFFIX) and self._disk.size_of(files.join(path, name)):
-                return
-        self._disk.delete_directory(path)
-
-    def _make_log_directory(self, parent: str, path: str, topic_id: bytes) -> None:
-        self._disk.make_directory(path)
-        self._write_topic_id(path, topic_id)
-        self._disk.sync_directory(parent)
-
-    def _write_topic_id(self, path: str, topic_id: bytes) -> None:
-        self._disk.write_atomically(files.join(path, files.PARTITION_METADATA), encode_partition_metadata(topic_id))
+    def _make_and_load(
+        self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes, loader: LogLoader
+    ) -> LoadedLog:
+        self._places.make(directory, topic_partition, topic_id)
+        return loader.load()
 
     async def delete_log(self, topic: str, partition: int) -> bool:
         """Take a log away at once and its files after `file.delete.delay.ms`; False when there is none.
@@ -250,6 +257,7 @@ class LogManager:
         log = self._logs.pop(TopicPartition(topic, partition), None)
         if log is None:
             return False
+        self._places.counts[log.directory.path] -= 1
         if log.log_start_offset > 0:
             # Or the next topic of this name could inherit it after a crash.
             await self.checkpoint_log_start_offsets()
@@ -263,10 +271,16 @@ class LogManager:
 
     async def _delete_later(self, log: Log) -> None:
         await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
-        try:
-            await log.delete()
-        except KafkaError:
-            return  # The directory is marked as failed; the leftovers go at the next start.
+        while True:
+            try:
+                await log.delete()
+            except KafkaError as error:
+                if log.directory.failure is None:
+                    logger.warning("the files of %s are still there: %s", log.topic_partition, error)
+                    await asyncio.sleep(_RETRY_SECONDS)
+                    continue
+            # Where the directory failed, the leftovers go at the next start.
+            return
 
     # Keeping.
 
@@ -305,31 +319,15 @@ class LogManager:
         )
 
     async def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
-        for directory in self.directories:
-            if directory.failure is not None:
-                continue
-            offsets = {
-                log.topic_partition: offset
-                for log in self._logs.values()
-                if log.directory is directory and (offset := offset_of(log)) is not None
-            }
-            try:
-                await self._executor.run(directory.write_checkpoint, name, offsets)
-            except OSError as error:
-                if is_full(error):
-                    logger.warning("%s in %s stays as it was: %s", name, directory.path, error)
-                else:
-                    directory.fail(error)
+        await self._checkpoints.write(name, self._logs.values, offset_of)
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
         now_ms = self._clock.now_ms()
-        for log in self.all_logs():
-            interval_ms = log.config.flush_ms
+        for log in [log for log in self._logs.values() if log.flushes_by_time]:
             if (
-                interval_ms != INT64_MAX
-                and log.recovery_point < log.log_end_offset
-                and now_ms - log.last_flush_ms >= interval_ms
+                log.recovery_point < log.log_end_offset
+                and now_ms - log.last_flush_ms >= log.config.flush_ms
                 and log.directory.failure is None
             ):
                 try:
@@ -389,3 +387,7 @@ class LogManager:
                     directory.fail(error)
             directory.close()
         self._logs.clear()
+
+
+def _load_each(loaders: list[LogLoader]) -> list[LoadedLog]:
+    return [loader.load() for loader in loaders]

@@ -312,7 +312,8 @@ def create_segment(
     for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
         write_file(disk, join(directory, offset_name(base_offset, suffix)), b"")
     file = disk.open(join(directory, offset_name(base_offset, LOG_SUFFIX)), create=True)
-    file.truncate(0)
+    if file.size:
+        file.truncate(0)
     disk.sync_directory(directory)
     segment = Segment(disk, directory, base_offset, file, cache, config, now_ms)
     segment.start_indexes()

@@ -9,8 +9,10 @@ import struct
 from ottla.log.config import LogConfig
 from ottla.log.files import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
-from ottla.log.segment import Segment
+from ottla.log.offset_index import CorruptIndex, OffsetIndex
+from ottla.log.segment import Indexes, Segment
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from ottla.log.time_index import TimeIndex
 from ottla.records import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.errors import CorruptRecord
 from ottla.runtime import Disk
@@ -26,6 +28,21 @@ def read_checked_indexes(disk: Disk, segment: Segment, config: LogConfig) -> boo
     if offset_ends is None or time_ends is None:
         return False
     return _check_offsets(segment, offset_ends, config) and _check_times(segment, time_ends)
+
+
+def checked_indexes(disk: Disk, segment: Segment, config: LogConfig) -> Indexes | None:
+    """The same for a segment whose indexes are needed at once: they are read, once, and handed back."""
+    try:
+        offsets = disk.read(segment.path_of(INDEX_SUFFIX))
+        times = disk.read(segment.path_of(TIME_INDEX_SUFFIX))
+        indexes = Indexes(OffsetIndex.from_bytes(offsets, segment.file.size), TimeIndex.from_bytes(times))
+    except (FileNotFoundError, CorruptIndex):
+        return None
+    offset_ends = (offsets[:OFFSET_ENTRY_BYTES], offsets[-OFFSET_ENTRY_BYTES:]) if offsets else ()
+    time_ends = (times[:TIME_ENTRY_BYTES], times[-TIME_ENTRY_BYTES:]) if times else ()
+    if not _check_offsets(segment, offset_ends, config) or not _check_times(segment, time_ends):
+        return None
+    return indexes
 
 
 def _ends(disk: Disk, path: str, entry_bytes: int) -> tuple[bytes, ...] | None:

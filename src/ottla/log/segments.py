@@ -15,10 +15,11 @@ class Segments:
 
     __slots__ = ("_all", "_base_offsets", "_syncing", "_unflushed", "active")
 
-    def __init__(self, segments: list[Segment], recovery_point: int) -> None:
+    def __init__(self, segments: list[Segment], recovery_point: int | None) -> None:
+        """Without a recovery point all of them are on the device."""
         self._all = segments
         self._base_offsets = [segment.base_offset for segment in segments]
-        self._unflushed = self._closed_reaching(recovery_point)
+        self._unflushed = [] if recovery_point is None else self._closed_reaching(recovery_point)
         self._syncing: tuple[Segment, ...] = ()
         self.active = segments[-1]
 
@@ -53,6 +54,11 @@ class Segments:
         self._unflushed = [segment for segment in self._unflushed if segment not in removed]
         return removed
 
+    def put_back(self, removed: tuple[Segment, ...]) -> None:
+        """What was taken out could not go: it does the next time."""
+        self._all[:0] = removed
+        self._base_offsets[:0] = [segment.base_offset for segment in removed]
+
     def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
         """Put one segment in the place of closed neighbours; it begins where the first of them did."""
         first = self._all.index(old[0])
@@ -64,6 +70,11 @@ class Segments:
         self._unflushed = [segment for segment in self._unflushed if segment not in old]
 
     # Flushing.
+
+    @property
+    def has_unflushed(self) -> bool:
+        """Whether a closed segment may not be on the device."""
+        return bool(self._unflushed)
 
     def begin_sync(self) -> tuple[Segment, ...]:
         """The closed segments that the flush which begins now has to cover."""

@@ -7,10 +7,11 @@ A replica whose log directory failed is offline until the broker is restarted: a
 KAFKA_STORAGE_ERROR. One that could not be created, since the disks are full, is offline too, and tried again.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
-from ottla.cluster.image import ClusterImage, TopicImage
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager
@@ -20,6 +21,9 @@ from ottla.replication.traffic import Traffic
 from ottla.runtime import Clock, Executor
 
 logger = logging.getLogger(__name__)
+
+_CREATED_AT_ONCE = 64
+_PARTITIONS_AT_ONCE = 500
 
 
 class ReplicaManager:
@@ -147,24 +151,39 @@ class ReplicaManager:
         held = self._partitions.setdefault(topic.name, {})
         offline = self._offline.setdefault(topic.name, {})
         known = 0 if before is None or before.topic_id != topic.topic_id else len(before.partitions)
+
+        async def hold(image: PartitionImage) -> None:
+            is_new = self._image is not None and image.index >= known
+            try:
+                partition = await self._open(topic, image.index, config, is_new)
+            except (KafkaError, OSError) as error:
+                if image.index not in offline:
+                    logger.error("%s-%d cannot be opened: %s", topic.name, image.index, error)
+                offline[image.index] = None
+            else:
+                held[image.index] = partition
+                offline.pop(image.index, None)
+                partition.apply(image)
+
+        absent: list[PartitionImage] = []
         for image in topic.partitions:
+            if image.index % _PARTITIONS_AT_ONCE == _PARTITIONS_AT_ONCE - 1:
+                await asyncio.sleep(0)
             if self._node_id not in image.replicas or offline.get(image.index) is not None:
                 continue
             partition = held.get(image.index)
             if partition is None:
-                is_new = self._image is not None and image.index >= known
-                try:
-                    partition = await self._open(topic, image.index, config, is_new)
-                except (KafkaError, OSError) as error:
-                    if image.index not in offline:
-                        logger.error("%s-%d cannot be opened: %s", topic.name, image.index, error)
-                    offline[image.index] = None
-                    continue
-                held[image.index] = partition
-                offline.pop(image.index, None)
-            elif partition.log.config != config:
+                if self._logs.get(topic.name, image.index) is None:
+                    absent.append(image)
+                else:
+                    await hold(image)
+                continue
+            if partition.log.config is not config and partition.log.config != config:
                 await self._reconfigure(partition, config)
-            partition.apply(image)
+            if before is None or image.index >= known or before.partitions[image.index] is not image:
+                partition.apply(image)
+        for first in range(0, len(absent), _CREATED_AT_ONCE):
+            await asyncio.gather(*map(hold, absent[first : first + _CREATED_AT_ONCE]))
         self._names[topic.topic_id] = topic.name
 
     async def _apply_defaults(self, topic: TopicImage) -> None:

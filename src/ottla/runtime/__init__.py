@@ -10,5 +10,6 @@ from ottla.runtime.clock import Clock
 from ottla.runtime.disk import Disk, DiskLock, DiskSpace, File, FileRange
 from ottla.runtime.executor import Executor
 from ottla.runtime.ids import IdSource
+from ottla.runtime.open_files import is_shortage
 
-__all__ = ["Clock", "Disk", "DiskLock", "DiskSpace", "Executor", "File", "FileRange", "IdSource"]
+__all__ = ["Clock", "Disk", "DiskLock", "DiskSpace", "Executor", "File", "FileRange", "IdSource", "is_shortage"]

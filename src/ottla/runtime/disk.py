@@ -14,11 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ottla.runtime.open_files import OpenFiles
+
 Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open file. `append` goes to the end; reads name their position; there is no cursor."""
+    """A file in use. `append` goes to the end; reads name their position; there is no cursor.
+
+    It may not be open at the moment (see `ottla.runtime.open_files`), so every call may have to open it, and may raise
+    the `OSError` of that: EMFILE where the system has no descriptor left.
+    """
 
     @property
     def path(self) -> str: ...
@@ -58,8 +64,12 @@ class File(Protocol):
         """Return once everything appended before the call is on the device."""
         ...
 
-    def fileno(self) -> int:
-        """The descriptor, for `sendfile`; raises `OSError` on a disk that has none."""
+    def send(self, descriptor: int, position: int, count: int) -> int:
+        """Hand up to `count` bytes to a socket with `sendfile`; `OSError` on a disk that has no descriptors."""
+        ...
+
+    def prepare(self) -> None:
+        """Let what fails when a file is opened fail now: the next use needs no descriptor, or has one."""
         ...
 
     def close(self) -> None: ...
@@ -81,22 +91,42 @@ class DiskLock(Protocol):
 class Disk(Protocol):
     """A tree of directories and files."""
 
+    @property
+    def open_files(self) -> OpenFiles:
+        """How many of its files are open, and may be."""
+        ...
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and appending; FileNotFoundError unless it exists or `create` is given."""
+        ...
+
+    def open_later(self, path: str, size: int) -> File:
+        """A file that is there and has this size, to be opened on its first use."""
         ...
 
     def read(self, path: str) -> bytes:
         """The whole of a small file."""
         ...
 
-    def write_atomically(self, path: str, data: bytes) -> None:
-        """Replace a small file so that a crash leaves the old or the new one: temporary, fsync, rename, fsync."""
+    def write_atomically(self, path: str, data: bytes, *, syncs_name: bool = True) -> None:
+        """Replace a small file so that a crash leaves the old or the new one: temporary, fsync, rename, fsync.
+
+        Without `syncs_name` the last step is left to whoever syncs the directory; until then it may be the old one.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...
 
     def list_directory(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
+        ...
+
+    def list_files(self, path: str) -> dict[str, int]:
+        """The files in a directory, not the directories, with their sizes, sorted by name."""
+        ...
+
+    def list_directories(self, path: str) -> list[str]:
+        """The directories in a directory, sorted."""
         ...
 
     def is_directory(self, path: str) -> bool: ...
@@ -138,8 +168,8 @@ class Disk(Protocol):
 class FileRange:
     """A piece of a file that was read without reading it: the server sends it with `sendfile`.
 
-    The bytes below a log's end never change, so a range stays valid while its file is open, also after the
-    segment was unlinked. Nobody changes a range; it is not frozen only because that makes it slow to create.
+    The bytes below a log's end never change, so a range stays valid until its file is closed for good, also after the
+    segment left its log. Nobody changes a range; it is not frozen only because that makes it slow to create.
     """
 
     file: File

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from ottla.runtime.open_files import DEFAULT_LIMIT
+
 Result = TypeVar("Result")
 
 ZERO_UUID = bytes(16)
@@ -45,6 +47,16 @@ def _step_back(niceness: int) -> None:
     if niceness and sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, max(niceness, os.getpriority(os.PRIO_PROCESS, thread)))
+
+
+def usual_open_files() -> int:
+    """How many files of logs may be open where nobody says: half of the descriptors that this process may have."""
+    try:
+        import resource
+    except ImportError:
+        return DEFAULT_LIMIT
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return DEFAULT_LIMIT if allowed == resource.RLIM_INFINITY else max(allowed // 2, 1)
 
 
 class SystemIds:

@@ -5,7 +5,6 @@ which makes a broker start in milliseconds. What was written is in the page cach
 """
 
 import errno
-import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ class FaultyDisk(RealDisk):
     """Appends fail while it is full, syncs while they are to fail; its other small files are always written."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.is_full = False
         self._lock = threading.Lock()
         self._failing_syncs: int | None = 0
@@ -46,38 +46,33 @@ class FaultyDisk(RealDisk):
 
     # The interface of a disk, as far as it differs
 
-    def open(self, path: str, *, create: bool = False) -> "FaultyFile":
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        file = FaultyFile(self, path, os.open(path, flags, 0o644))
+    def new_file(self, path: str, size: int = 0) -> "FaultyFile":
+        file = FaultyFile(self, path, size)
         with self._lock:
             self._files.add(file)
         return file
 
-    def write_atomically(self, path: str, data: bytes) -> None:
-        temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-
-    def rename(self, source: str, target: str) -> None:
-        os.replace(source, target)
-
     def sync_directory(self, path: str) -> None:
+        pass
+
+    def sync_descriptor(self, descriptor: int, path: str) -> None:
         pass
 
 
 class FaultyFile(RealFile):
-    __slots__ = ("__weakref__", "_disk")
+    __slots__ = ("__weakref__", "_faults")
 
-    def __init__(self, disk: FaultyDisk, path: str, descriptor: int) -> None:
-        super().__init__(path, descriptor)
-        self._disk = disk
+    def __init__(self, disk: FaultyDisk, path: str, size: int) -> None:
+        super().__init__(disk, path, size)
+        self._faults = disk
 
     def append(self, chunks: Sequence[Buffer]) -> int:
-        if self._disk.is_full:
+        if self._faults.is_full:
             raise OSError(errno.ENOSPC, "the disk is full: a fault of the test", self.path)
         return super().append(chunks)
 
     def sync(self) -> None:
-        if self._disk.take_sync_failure():
+        if self._faults.take_sync_failure():
             raise OSError(errno.EIO, "the device does not answer: a fault of the test", self.path)
+        self.prepare()
+        self._faults.open_files.note_sync(self)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ottla.runtime.disk import Buffer, DiskSpace
+from ottla.runtime.open_files import FileNames, OpenFiles, PooledFile
 
 _TORN_BYTES = 512
 _TORN_A_LITTLE_BYTES = 24
@@ -62,44 +63,54 @@ class _Fault:
     times: int
 
 
-class MemoryFile:
-    """An open file; of no use any more after a crash."""
+class MemoryFile(PooledFile):
+    """A file in use; of no use any more after a crash. Like a real one it may lose its node, and finds it by name."""
 
-    def __init__(self, disk: "MemoryDisk", path: str, node: _Node) -> None:
+    handle: _Node | None
+
+    def __init__(self, disk: "MemoryDisk", path: str, size: int) -> None:
+        super().__init__(path, size)
         self._disk = disk
-        self._node = node
         self._life = disk.life
-        self.path = path
-        self._is_open = True
 
-    def _check(self, operation: str) -> None:
-        if not self._is_open or self._life != self._disk.life:
+    def _node(self, operation: str) -> _Node:
+        if self.is_closed or self._life != self._disk.life:
             raise OSError(errno.EBADF, "the file is not open any more", self.path)
         self._disk.check_fault(operation, self.path)
+        return self._opened()
 
-    @property
-    def size(self) -> int:
-        return len(self._node.data)
+    def _opened(self) -> _Node:
+        if self.handle is not None:
+            self.is_recent = True
+            return self.handle
+        self._disk.check_fault("open", self.path)
+        node: _Node = self._disk.open_files.admit(self, self._disk.node_at(self.path))
+        return node
 
     def append(self, chunks: Sequence[Buffer]) -> int:
-        self._check("append")
-        position = len(self._node.data)
+        node = self._node("append")
+        position = len(node.data)
         self._disk.reserve(sum(map(len, chunks)), self.path)
         for chunk in chunks:
-            self._node.data += chunk
-        self._node.modified_ms = self._disk.now_ms()
+            node.data += chunk
+        self._changed(node)
         return position
 
+    def _changed(self, node: _Node) -> None:
+        node.modified_ms = self._disk.now_ms()
+        self.size = len(node.data)
+        self._disk.open_files.note_write(self)
+
     def write_at(self, position: int, data: Buffer) -> None:
-        self._check("write_at")
-        if position + len(data) > len(self._node.data):
+        node = self._node("write_at")
+        if position + len(data) > len(node.data):
             raise ValueError(f"write_at may only overwrite: {position} + {len(data)} is beyond the end of {self.path}")
-        self._node.data[position : position + len(data)] = data
-        self._node.stable_bytes = min(self._node.stable_bytes, position)
+        node.data[position : position + len(data)] = data
+        node.stable_bytes = min(node.stable_bytes, position)
+        self._changed(node)
 
     def read_at(self, position: int, length: int) -> bytes:
-        self._check("read_at")
-        return bytes(self._node.data[position : position + length])
+        return bytes(self._node("read_at").data[position : position + length])
 
     def is_resident(self, position: int, length: int) -> bool:
         return self.path not in self._disk.cold_paths
@@ -107,21 +118,27 @@ class MemoryFile:
     def read_resident(self, position: int, length: int) -> bytes | bytearray | None:
         return self.read_at(position, length) if self.is_resident(position, length) else None
 
-    def truncate(self, size: int) -> None:
-        self._check("truncate")
-        del self._node.data[size:]
-        self._node.data.extend(bytes(size - len(self._node.data)))
-        self._node.stable_bytes = min(self._node.stable_bytes, size)
-
-    def sync(self) -> None:
-        self._check("sync")
-        self._node.sync()
-
-    def fileno(self) -> int:
+    def send(self, descriptor: int, position: int, count: int) -> int:
         raise OSError(errno.EBADF, "a file in memory has no descriptor", self.path)
 
+    def prepare(self) -> None:
+        if self.handle is None:
+            self._node("prepare")
+
+    def truncate(self, size: int) -> None:
+        node = self._node("truncate")
+        del node.data[size:]
+        node.data.extend(bytes(size - len(node.data)))
+        node.stable_bytes = min(node.stable_bytes, size)
+        self._changed(node)
+
+    def sync(self) -> None:
+        node = self._node("sync")
+        self._disk.open_files.note_sync(self)
+        node.sync()
+
     def close(self) -> None:
-        self._is_open = False
+        self._disk.forget(self)
 
 
 class MemoryDiskLock:
@@ -145,6 +162,8 @@ class MemoryDisk:
         self._entries: dict[str, _Node | None] = {"": None}
         self._durable: dict[str, _Node | None] = {"": None}
         self._faults: list[_Fault] = []
+        self.open_files = OpenFiles()
+        self._names = FileNames()
         # How often each operation was called.
         self.calls: Counter[str] = Counter()
 
@@ -201,7 +220,19 @@ class MemoryDisk:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             self._need_parent(path)
             node = self._entries[path] = _Node(modified_ms=self.now_ms())
-        return MemoryFile(self, path, node)
+        file = self.open_later(path, len(node.data))
+        self.open_files.admit(file, node)
+        return file
+
+    def open_later(self, path: str, size: int) -> MemoryFile:
+        file = MemoryFile(self, path, size)
+        self._names.add(file)
+        return file
+
+    def forget(self, file: MemoryFile) -> None:
+        """The file is closed for good."""
+        self._names.remove(file)
+        self.open_files.forget(file)
 
     def _need_parent(self, path: str) -> None:
         if self._entries.get(_parent(path), path) is not None:
@@ -209,22 +240,23 @@ class MemoryDisk:
 
     def read(self, path: str) -> bytes:
         self.check_fault("read", path)
-        return bytes(self._node(path).data)
+        return bytes(self.node_at(path).data)
 
-    def _node(self, path: str) -> _Node:
+    def node_at(self, path: str) -> _Node:
         node = self._entries.get(path)
         if node is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return node
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, syncs_name: bool = True) -> None:
         self.check_fault("write_atomically", path)
         self._need_parent(path)
         self.reserve(len(data), path)
         node = _Node(bytearray(data), modified_ms=self.now_ms())
         node.sync()
         self._entries[path] = node
-        self.sync_directory(_parent(path))
+        if syncs_name:
+            self.sync_directory(_parent(path))
 
     def exists(self, path: str) -> bool:
         return path in self._entries
@@ -234,6 +266,13 @@ class MemoryDisk:
         if not self.is_directory(path):
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         return sorted(entry[len(path) + 1 :] for entry in self._entries if entry and _parent(entry) == path)
+
+    def list_files(self, path: str) -> dict[str, int]:
+        nodes = [(name, self._entries[f"{path}/{name}"]) for name in self.list_directory(path)]
+        return {name: len(node.data) for name, node in nodes if node is not None}
+
+    def list_directories(self, path: str) -> list[str]:
+        return [name for name in self.list_directory(path) if self.is_directory(f"{path}/{name}")]
 
     def is_directory(self, path: str) -> bool:
         return path in self._entries and self._entries[path] is None
@@ -252,6 +291,8 @@ class MemoryDisk:
             moved = [path for path in entries if path == source or path.startswith(source + "/")]
             for path in moved:
                 entries[target + path[len(source) :]] = entries.pop(path)
+        with self._names.renaming:
+            self._names.renamed(source, target)
         for parent in {_parent(source), _parent(target)}:
             self.sync_directory(parent)
 
@@ -277,10 +318,10 @@ class MemoryDisk:
                 self._durable[entry] = node
 
     def size_of(self, path: str) -> int:
-        return len(self._node(path).data)
+        return len(self.node_at(path).data)
 
     def modified_ms(self, path: str) -> int:
-        return self._node(path).modified_ms
+        return self.node_at(path).modified_ms
 
     def space(self, path: str) -> DiskSpace:
         self.check_fault("space", path)

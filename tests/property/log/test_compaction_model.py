@@ -28,10 +28,15 @@ class CompactionMachine(RuleBasedStateMachine):
         self.sequences: dict[int, int] = {}
         self.flushed = 0
 
-    @initialize(segment_bytes=st.sampled_from(SEGMENT_BYTES), slots=st.sampled_from([3, 8, 50_000]))
-    def open(self, segment_bytes: int, slots: int) -> None:
+    @initialize(
+        segment_bytes=st.sampled_from(SEGMENT_BYTES),
+        slots=st.sampled_from([3, 8, 50_000]),
+        open_files=st.sampled_from([1, 3, 4096]),
+    )
+    def open(self, segment_bytes: int, slots: int, open_files: int) -> None:
         self.rig = CompactingRig(segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
         self.rig.settings = CleanerSettings(dedupe_buffer_bytes=24 * slots)
+        self.rig.memory_disk.open_files.limit = open_files
         self.loop.run_until_complete(self.rig.open())
 
     def teardown(self) -> None:
@@ -61,6 +66,11 @@ class CompactionMachine(RuleBasedStateMachine):
             assert record.key is not None
             assert latest[record.key] == record.offset, "only the last record of a key stays"
         self.flushed = self.rig.log.flushed_offset
+
+    @rule(count=st.integers(1, 5))
+    def evict(self, count: int) -> None:
+        """Files lose their descriptors: nobody must notice."""
+        self.rig.memory_disk.open_files.evict(count)
 
     @rule(milliseconds=st.sampled_from([1, RETENTION_MS - 1, RETENTION_MS]))
     def wait(self, milliseconds: int) -> None:

@@ -84,8 +84,9 @@ class LogMachine(RuleBasedStateMachine):
         segment_bytes=st.sampled_from([400, 900, 5000]),
         interval=st.sampled_from([0, 100, 300]),
         index_bytes=st.sampled_from([36, 120, 10_000]),
+        open_files=st.sampled_from([1, 2, 4096]),
     )
-    def open(self, segment_bytes: int, interval: int, index_bytes: int) -> None:
+    def open(self, segment_bytes: int, interval: int, index_bytes: int, open_files: int) -> None:
         self.rig = Rig(
             LogConfig(
                 segment_bytes=segment_bytes,
@@ -94,6 +95,7 @@ class LogMachine(RuleBasedStateMachine):
                 segment_ms=5000,
             )
         )
+        self.rig.memory_disk.open_files.limit = open_files
         self.log = self.loop.run_until_complete(self.rig.open())
 
     def teardown(self) -> None:
@@ -173,6 +175,11 @@ class LogMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.rig.manager.checkpoint_recovery_points())
         self.loop.run_until_complete(self.rig.manager.checkpoint_log_start_offsets())
         self.model.written_start_offset = self.model.start_offset
+
+    @rule(count=st.integers(1, 5))
+    def evict(self, count: int) -> None:
+        """Files lose their descriptors: nobody must notice."""
+        self.rig.memory_disk.open_files.evict(count)
 
     def _take_flushed(self) -> None:
         self.model.flushed_offset = max(self.model.flushed_offset, self.log.flushed_offset)
@@ -305,6 +312,12 @@ class LogMachine(RuleBasedStateMachine):
             assert self.log.log_start_offset == self.model.start_offset
             assert self.log.log_end_offset == self.model.end_offset
             assert read_all(self.log, 300) == self.model.content()
+
+    @invariant()
+    def open_files_are_bounded(self) -> None:
+        if hasattr(self, "rig"):
+            open_files = self.rig.memory_disk.open_files
+            assert len(open_files) <= open_files.limit
 
     @invariant()
     def epochs_are_those_of_the_batches(self) -> None:

@@ -1,6 +1,7 @@
 """The machine's own disk, of which single directories can be made to fail or to be full."""
 
 import errno
+import os
 from collections.abc import Sequence
 
 from ottla.runtime.disk import Buffer, DiskSpace
@@ -11,6 +12,7 @@ class FaultyDisk(RealDisk):
     """Everything below a `broken` path fails; below `unsyncable` only fsync does; below `full` nothing may grow."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.broken: set[str] = set()
         self.unsyncable: set[str] = set()
         self.full: set[str] = set()
@@ -21,21 +23,32 @@ class FaultyDisk(RealDisk):
         if grows and _is_below(path, self.full):
             raise OSError(errno.ENOSPC, "no space left on the device", path)
 
-    def open(self, path: str, *, create: bool = False) -> RealFile:
-        self.check(path, grows=create and not super().exists(path))
-        return FaultyFile(super().open(path, create=create), self)
+    def new_file(self, path: str, size: int = 0) -> RealFile:
+        return FaultyFile(self, path, size)
+
+    def open_descriptor(self, path: str, flags: int) -> int:
+        self.check(path, grows=bool(flags & os.O_CREAT) and not super().exists(path))
+        return super().open_descriptor(path, flags)
 
     def read(self, path: str) -> bytes:
         self.check(path)
         return super().read(path)
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, syncs_name: bool = True) -> None:
         self.check(path, grows=True, syncs=True)
-        super().write_atomically(path, data)
+        super().write_atomically(path, data, syncs_name=syncs_name)
 
     def list_directory(self, path: str) -> list[str]:
         self.check(path)
         return super().list_directory(path)
+
+    def list_directories(self, path: str) -> list[str]:
+        self.check(path)
+        return super().list_directories(path)
+
+    def list_files(self, path: str) -> dict[str, int]:
+        self.check(path)
+        return super().list_files(path)
 
     def make_directory(self, path: str) -> None:
         self.check(path, grows=True)
@@ -49,9 +62,9 @@ class FaultyDisk(RealDisk):
         self.check(path)
         super().delete_directory(path)
 
-    def sync_directory(self, path: str) -> None:
+    def sync_descriptor(self, descriptor: int, path: str) -> None:
         self.check(path, syncs=True)
-        super().sync_directory(path)
+        super().sync_descriptor(descriptor, path)
 
     def space(self, path: str) -> DiskSpace:
         self.check(path)
@@ -63,22 +76,22 @@ class FaultyDisk(RealDisk):
 
 
 class FaultyFile(RealFile):
-    __slots__ = ("_disk",)
+    __slots__ = ("_faults",)
 
-    def __init__(self, file: RealFile, disk: FaultyDisk) -> None:
-        super().__init__(file.path, file.fileno())
-        self._disk = disk
+    def __init__(self, disk: FaultyDisk, path: str, size: int) -> None:
+        super().__init__(disk, path, size)
+        self._faults = disk
 
     def append(self, chunks: Sequence[Buffer]) -> int:
-        self._disk.check(self.path, grows=True)
+        self._faults.check(self.path, grows=True)
         return super().append(chunks)
 
     def read_at(self, position: int, length: int) -> bytes:
-        self._disk.check(self.path)
+        self._faults.check(self.path)
         return super().read_at(position, length)
 
     def sync(self) -> None:
-        self._disk.check(self.path, syncs=True)
+        self._faults.check(self.path, syncs=True)
         super().sync()
 
 

@@ -41,29 +41,29 @@ class WatchedDisk(RealDisk):
     """Counts the fsyncs of one topic's segments, holds them back or lets them fail, as the test wants."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.topic = ""
         self.syncs = 0
         self.fails = False
         self.may_sync = threading.Event()
         self.may_sync.set()
 
-    def open(self, path: str, *, create: bool = False) -> RealFile:
-        opened = super().open(path, create=create)
-        return WatchedFile(opened, self) if path.endswith(".log") else opened
+    def new_file(self, path: str, size: int = 0) -> RealFile:
+        return WatchedFile(self, path, size) if path.endswith(".log") else super().new_file(path, size)
 
 
 class WatchedFile(RealFile):
-    __slots__ = ("_disk",)
+    __slots__ = ("_watched",)
 
-    def __init__(self, file: RealFile, disk: WatchedDisk) -> None:
-        super().__init__(file.path, file.fileno())
-        self._disk = disk
+    def __init__(self, disk: WatchedDisk, path: str, size: int) -> None:
+        super().__init__(disk, path, size)
+        self._watched = disk
 
     def sync(self) -> None:
-        if self._disk.topic and f"/{self._disk.topic}-" in self.path:
-            self._disk.syncs += 1
-            assert self._disk.may_sync.wait(20)
-            if self._disk.fails:
+        if self._watched.topic and f"/{self._watched.topic}-" in self.path:
+            self._watched.syncs += 1
+            assert self._watched.may_sync.wait(20)
+            if self._watched.fails:
                 raise OSError(errno.EIO, "the device does not answer")
         super().sync()
 

@@ -310,11 +310,12 @@ class HoldingDisk(RealDisk):
     """Lists nothing until it may."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.may_list = threading.Event()
 
-    def list_directory(self, path: str) -> list[str]:
+    def list_directories(self, path: str) -> list[str]:
         assert self.may_list.wait(TIMEOUT_SECONDS)
-        return super().list_directory(path)
+        return super().list_directories(path)
 
 
 def settings(directory: Path, **more: str) -> BrokerConfig:

@@ -50,8 +50,11 @@ class ColdFile:
     def read_resident(self, position: int, length: int) -> bytes | bytearray | None:
         return self._file.read_resident(position, length) if self.is_resident(position, length) else None
 
-    def fileno(self) -> int:
-        return self._file.fileno()
+    def send(self, descriptor: int, position: int, count: int) -> int:
+        return self._file.send(descriptor, position, count)
+
+    def prepare(self) -> None:
+        raise NotImplementedError
 
     def append(self, chunks: Sequence[Buffer]) -> int:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.runtime import Disk, FileRange
+from ottla.runtime.open_files import Descriptor
 from ottla.runtime.real_disk import RealDisk
 from ottla.testing import MemoryDisk
 
@@ -130,7 +131,7 @@ def test_a_closed_file_is_of_no_use(place: Place) -> None:
     with pytest.raises(OSError, match=r"."):
         file.read_at(0, 1)
     with pytest.raises(OSError, match=r"."):
-        file.fileno()
+        file.prepare()
 
 
 def test_another_process_sees_the_lock_and_its_death_frees_it(tmp_path: Path) -> None:
@@ -177,7 +178,8 @@ def test_hot_bytes_are_resident(tmp_path: Path) -> None:
     assert file.is_resident(0, 1_000_000)
     assert file.is_resident(999_999, 1)
     assert file.is_resident(5, 0)
-    assert os.get_inheritable(file.fileno()) is False
+    assert isinstance(file.handle, Descriptor)
+    assert os.get_inheritable(file.handle.number) is False
 
 
 def test_modification_time(tmp_path: Path) -> None:
