@@ -33,7 +33,8 @@ from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import StoreError
 from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory, UnusableDirectory
-from ottla.log.manager import LogManager, LogManagerSettings
+from ottla.log.manager import LogManager
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, IdSource
@@ -97,17 +98,17 @@ class Broker:
         self._watching = _watching(self)
         handlers = registered_handlers()
         self.dispatcher = Dispatcher(self, self._watching.watched(handlers) if self._watching else handlers)
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
         self._executor = ThreadExecutor()
-        self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
+        self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
         self._stack_of_crash = contextlib.AsyncExitStack()
         self._applying = asyncio.Lock()
         self._image_changed = asyncio.Event()
         self.all_directories_failed = asyncio.Event()
-        self._cleaner: LogCleaner | None = None
+        self.cleaner: LogCleaner | None = None
 
     # What handlers ask
 
@@ -150,8 +151,8 @@ class Broker:
         if self.settings.update(self.image.configs):
             config = self.settings.config
             self._server.update_connection_limits(config.limits)
-            if self._cleaner is not None and config.cleaner is not None:
-                self._cleaner.settings = config.cleaner
+            if self.cleaner is not None and config.cleaner is not None:
+                self.cleaner.settings = config.cleaner
             self._logs.settings = replace(
                 self._logs.settings, producer_id_expiration_ms=config.interval_ms("producer.id.expiration.ms")
             )
@@ -180,11 +181,8 @@ class Broker:
         store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
-        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id)
-        if cluster_id != directories[0].cluster_id:
-            raise StartError(
-                f"{directories[0].path} belongs to cluster {directories[0].cluster_id}, and its store to {cluster_id}"
-            )
+        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id or None)
+        await self._executor.run(self._join_cluster_with, directories, cluster_id)
         self._metadata = MetadataCache(store)
         server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._stack.push_async_callback(server.shutdown)
@@ -212,22 +210,22 @@ class Broker:
     def _start_cleaner(self) -> None:
         settings = self.settings.config.cleaner
         if settings is not None:
-            self._cleaner = LogCleaner(
+            self.cleaner = LogCleaner(
                 self._logs,
                 disk=self._disk,
-                clock=self._clock,
+                clock=self.clock,
                 executor=self._executor,
                 ids=self._ids,
                 settings=settings,
             )
-            self._in_background(self._cleaner.run(), "cleaner")
+            self._in_background(self.cleaner.run(), "cleaner")
 
     def _open_directories(self) -> list[LogDirectory]:
         """The first one must work, since the store is in it; another that does not is left out, with its partitions."""
         directories: list[LogDirectory] = []
         for path in self.config.log_directories:
             directory = LogDirectory(self._disk, path)
-            cluster_id = directories[0].cluster_id if directories else None
+            cluster_id = directories[0].cluster_id or None if directories else None
             try:
                 directory.open(self.config.node_id, self._ids, cluster_id)
             except UnusableDirectory:
@@ -240,6 +238,19 @@ class Broker:
             self._stack_of_crash.callback(directory.close)
             directories.append(directory)
         return directories
+
+    def _join_cluster_with(self, directories: list[LogDirectory], cluster_id: str) -> None:
+        """In the executor: the directories belong to the cluster that the store is of."""
+        for directory in directories:
+            if directory.failure is None:
+                try:
+                    directory.join_cluster(cluster_id)
+                except UnusableDirectory:
+                    raise
+                except OSError as error:
+                    if directory is directories[0]:
+                        raise
+                    directory.fail(error)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Called in the middle of whatever noticed it, so the consequences wait for the next turn of the loop."""
@@ -267,7 +278,7 @@ class Broker:
         self._logs = LogManager(
             directories,
             disk=self._disk,
-            clock=self._clock,
+            clock=self.clock,
             executor=self._executor,
             ids=self._ids,
             settings=settings,
@@ -281,7 +292,7 @@ class Broker:
                 logger.error("log directory %s cannot be used: %s", directory.path, directory.failure)
             directory.on_failure = self._directory_failed
         self.replicas = ReplicaManager(
-            self.config.node_id, self._logs, self._clock, self._executor, self.settings.topic_config
+            self.config.node_id, self._logs, self.clock, self._executor, self.settings.topic_config
         )
 
     def _join_cluster(self, store: EmbeddedStore) -> BrokerLifecycle:

@@ -77,7 +77,7 @@ class Log:
         self.leader_epochs = loaded.leader_epochs
         self.leader_epochs.log_end_offset = lambda: self.log_end_offset
         self.producer_state = loaded.producer_state
-        self.last_flush_ms = clock.now_ms()
+        self.last_flush = clock.monotonic()
         self._files = LogFiles(disk, path, cache)
         self._clock = clock
         self._executor = executor
@@ -360,7 +360,7 @@ class Log:
         self.directory.flushes += 1
         self.directory.flush_seconds += self._clock.monotonic() - started
         self.recovery_point = end_offset
-        self.last_flush_ms = self._clock.now_ms()
+        self.last_flush = self._clock.monotonic()
 
     # The end.
 

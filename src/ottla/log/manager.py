@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ottla.log import files
 from ottla.log.checkpoints import encode_partition_metadata
@@ -18,10 +17,12 @@ from ottla.log.directory import (
     is_full,
 )
 from ottla.log.files import TopicPartition
-from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
+from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LogLoader
 from ottla.log.log import Log
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.log.retention import Retention
+from ottla.log.unusable import Checkpoints, LogPlace, UnusableLogs, is_of_one_log
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.runtime import Clock, Disk, DiskSpace, Executor, IdSource
 
@@ -30,20 +31,6 @@ logger = logging.getLogger(__name__)
 _LOADS_AT_ONCE = 8
 _CLOSES_AT_ONCE = 8
 _PRODUCERS_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class LogManagerSettings:
-    """Broker-wide settings of the logs, by Kafka's names with underscores."""
-
-    log_flush_offset_checkpoint_interval_ms: int = 60_000
-    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
-    replica_high_watermark_checkpoint_interval_ms: int = 5_000
-    producer_id_expiration_ms: int = 86_400_000
-    producer_id_expiration_check_interval_ms: int = 600_000
-    log_retention_check_interval_ms: int = 300_000
-    flush_check_interval_ms: int = 100
-    index_cache_bytes: int = DEFAULT_LIMIT_BYTES
 
 
 class LogManager:
@@ -71,6 +58,8 @@ class LogManager:
         self.index_cache = IndexCache(self.settings.index_cache_bytes)
         self._retention = Retention(disk=disk, clock=clock, executor=executor)
         self._logs: dict[TopicPartition, Log] = {}
+        self._unusable = UnusableLogs()
+        self._recovery_points_written: set[TopicPartition] = set()
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
         self._deletions: dict[asyncio.Task[None], Log] = {}
 
@@ -107,25 +96,35 @@ class LogManager:
         self, directory: LogDirectory, config_of: Callable[[str], LogConfig], limit: asyncio.Semaphore
     ) -> None:
         names = await self._executor.run(self._list_logs, directory)
-        recovery_points = await self._executor.run(directory.read_checkpoint, RECOVERY_POINT_CHECKPOINT)
-        start_offsets = await self._executor.run(directory.read_checkpoint, LOG_START_CHECKPOINT)
-        high_watermarks = await self._executor.run(directory.read_checkpoint, REPLICATION_CHECKPOINT)
+        checkpoints: Checkpoints = {
+            file: await self._executor.run(directory.read_checkpoint, file)
+            for file in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT)
+        }
+        self._recovery_points_written |= checkpoints[RECOVERY_POINT_CHECKPOINT].keys()
 
         async def load_one(name: str, topic_partition: TopicPartition) -> None:
+            place = LogPlace.of(directory, name, topic_partition, checkpoints)
             async with limit:
-                loader = self._loader(directory, name, config_of(topic_partition.topic), directory.was_clean)
-                loader.recovery_point = recovery_points.get(topic_partition, 0)
-                loader.log_start_offset = start_offsets.get(topic_partition, 0)
-                log = await self._open(topic_partition, directory, loader)
-                mark = high_watermarks.get(topic_partition, 0)
-                log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+                try:
+                    await self._load_one(topic_partition, place, config_of(topic_partition.topic))
+                except OSError as error:
+                    if not is_of_one_log(error):
+                        raise
+                    logger.error("%s cannot be used until this is put right: %s", topic_partition, error)
+                    self._unusable.add(topic_partition, place)
 
-        results = await asyncio.gather(
-            *(load_one(name, topic_partition) for name, topic_partition in names), return_exceptions=True
-        )
-        for result in results:
+        loads = (load_one(name, topic_partition) for name, topic_partition in names)
+        for result in await asyncio.gather(*loads, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
+
+    async def _load_one(self, topic_partition: TopicPartition, place: LogPlace, config: LogConfig) -> Log:
+        loader = self._loader(place.directory, place.name, config, place.was_clean)
+        loader.recovery_point = place.recovery_point
+        loader.log_start_offset = place.log_start_offset
+        log = await self._open(topic_partition, place.directory, loader)
+        log.high_watermark = min(max(place.high_watermark, log.log_start_offset), log.log_end_offset)
+        return log
 
     def _list_logs(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
         """In the executor. Directories of deleted partitions go for good."""
@@ -155,6 +154,9 @@ class LogManager:
 
     async def _open(self, topic_partition: TopicPartition, directory: LogDirectory, loader: LogLoader) -> Log:
         loaded = await self._executor.run(loader.load)
+        for damage in loaded.damage:
+            logger.warning("%s: %s", topic_partition, damage)
+            directory.note_damage(damage)
         log = Log(
             topic_partition,
             loader.path,
@@ -202,7 +204,16 @@ class LogManager:
         return log
 
     async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, is_new: bool) -> Log:
-        """In the first directory that takes it; a full one is passed over, one that fails is marked."""
+        """In the first directory that takes it; a full one is passed over, one that fails is marked.
+
+        One that is there and could not be opened is tried again.
+        """
+        place = self._unusable.place_of(topic_partition)
+        if place is not None:
+            return await self._load_again(topic_partition, place, config)
+        if topic_partition in self._recovery_points_written:
+            # Those of a deleted topic of this name: after a crash they would be believed.
+            await self.checkpoint_recovery_points()
         usable = [directory for directory in self.directories if directory.failure is None]
         if not usable or (self.has_failures and not is_new):
             raise KafkaError(
@@ -225,6 +236,15 @@ class LogManager:
                 with contextlib.suppress(OSError):
                     await self._executor.run(self._remove_half_made, loader.path)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {'; '.join(problems)}")
+
+    async def _load_again(self, topic_partition: TopicPartition, place: LogPlace, config: LogConfig) -> Log:
+        try:
+            log = await self._load_one(topic_partition, place, config)
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be opened: {error}") from error
+        self._unusable.pop(topic_partition)
+        logger.info("%s can be used again", topic_partition)
+        return log
 
     def _remove_half_made(self, path: str) -> None:
         """What a creation that failed left behind, or the log would be in two places; never one with records."""
@@ -261,6 +281,14 @@ class LogManager:
         task.add_done_callback(lambda done: self._deletions.pop(done, None))
         return True
 
+    async def set_aside_log(self, topic: str, partition: int) -> str:
+        """Take a log out of use that no topic owns; its files stay, in a directory that never counts as a log again."""
+        log = self._logs.pop(TopicPartition(topic, partition))
+        name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex(), files.STRAY_DIRECTORY_SUFFIX)
+        await log.retire(files.join(log.directory.path, name))
+        log.close_files()
+        return log.path
+
     async def _delete_later(self, log: Log) -> None:
         await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
         try:
@@ -292,6 +320,7 @@ class LogManager:
                 await result
 
     async def checkpoint_recovery_points(self) -> None:
+        self._recovery_points_written = set(self._logs)
         await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
 
     async def checkpoint_high_watermarks(self) -> None:
@@ -308,11 +337,10 @@ class LogManager:
         for directory in self.directories:
             if directory.failure is not None:
                 continue
-            offsets = {
-                log.topic_partition: offset
-                for log in self._logs.values()
-                if log.directory is directory and (offset := offset_of(log)) is not None
-            }
+            offsets = dict(self._unusable.checkpointed(directory, name))
+            for log in self._logs.values():
+                if log.directory is directory and (offset := offset_of(log)) is not None:
+                    offsets[log.topic_partition] = offset
             try:
                 await self._executor.run(directory.write_checkpoint, name, offsets)
             except OSError as error:
@@ -323,13 +351,13 @@ class LogManager:
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
-        now_ms = self._clock.now_ms()
+        now = self._clock.monotonic()
         for log in self.all_logs():
             interval_ms = log.config.flush_ms
             if (
                 interval_ms != INT64_MAX
                 and log.recovery_point < log.log_end_offset
-                and now_ms - log.last_flush_ms >= interval_ms
+                and (now - log.last_flush) * 1000 >= interval_ms
                 and log.directory.failure is None
             ):
                 try:
