@@ -33,6 +33,7 @@ from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import StoreError
 from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory, UnusableDirectory
+from ottla.log.files import parse_log_directory
 from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -165,7 +166,9 @@ class Broker:
             await self._start()
         except (OSError, StoreError, KafkaError, BrokerIdInUse, CorruptNode) as error:
             await self._stack.aclose()
-            raise StartError(str(error)) from error
+            of_store = isinstance(error, StoreError | CorruptNode) and STORE_FILE not in str(error)
+            place = f"{os.path.join(self.config.log_directories[0], STORE_FILE)}: " if of_store else ""
+            raise StartError(f"{place}{error}") from error
         except BaseException:
             await self._stack.aclose()
             raise
@@ -178,7 +181,9 @@ class Broker:
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
         directories = self._open_directories()
-        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
+        store_path = os.path.join(directories[0].path, STORE_FILE)
+        await self._executor.run(self._expect_store, store_path, directories)
+        store = await EmbeddedStore.open(store_path, is_durable=self._is_durable)
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
         cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id or None)
@@ -200,6 +205,9 @@ class Broker:
         self._stack.push_async_callback(self._stop_serving, server)
         self._metadata.subscribe(lambda old, new: self._image_changed.set())
         await self.image_applied()
+        for log in self._logs.all_logs():
+            if log.topic_partition.topic not in self.image.topics:
+                logger.warning("%s is no partition of any topic, and is not served", log.path)
         self._image_changed.set()
         self._in_background(self._follow_image(lifecycle), "image")
         self._in_background(self._logs.run(), "logs")
@@ -238,6 +246,20 @@ class Broker:
             self._stack_of_crash.callback(directory.close)
             directories.append(directory)
         return directories
+
+    def _expect_store(self, store_path: str, directories: list[LogDirectory]) -> None:
+        """In the executor: a store that is gone must not be begun anew where its topics have records."""
+        if os.path.isfile(store_path) and os.path.getsize(store_path):
+            return
+        for directory in directories:
+            names = self._disk.list_directory(directory.path) if directory.failure is None else ()
+            logs = [name for name in names if parse_log_directory(name) is not None]
+            if logs:
+                raise StartError(
+                    f"{store_path} is missing or empty, and {directory.path} has the records of {len(logs)} "
+                    f"partitions, such as {logs[0]}. It names the topics and their settings: put back a copy of it, "
+                    f"or move these partitions away to begin with no topics"
+                )
 
     def _join_cluster_with(self, directories: list[LogDirectory], cluster_id: str) -> None:
         """In the executor: the directories belong to the cluster that the store is of."""

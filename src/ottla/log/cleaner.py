@@ -22,6 +22,7 @@ from ottla.log.files import TopicPartition
 from ottla.log.log import Log
 from ottla.log.manager import LogManager
 from ottla.log.segment import BrokenSegment, Segment
+from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.records import HEADER_BYTES, CorruptRecord, read_header
 from ottla.runtime import Clock, Disk, Executor, IdSource
@@ -271,6 +272,9 @@ class LogCleaner:
     def _failed(self, log: Log, error: Exception) -> None:
         """A full disk or memory may have room later; anything else that fails takes its directory out of use."""
         if log.is_closed or log.directory.failure is not None:
+            return
+        if isinstance(error, OSError) and is_of_one_log(error):
+            self._give_up(log, error)
             return
         logger.warning("%s could not be compacted: %s", log.topic_partition, error)
         if isinstance(error, OSError) and not is_full(error):

@@ -84,23 +84,27 @@ def _header_at(file: File, position: int, end: int) -> BatchHeader | None:
 
 
 def scan_readable(file: File, position: int, end: int, base_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of every batch that can be told apart, in the order of their offsets, damage left out.
+    """(position, header) of every batch that can be told apart, damage left out; `base_offset` is the smallest there.
 
-    CRCs are only looked at behind damage. `base_offset` is the smallest that may come.
+    CRCs are only looked at where something is wrong. A batch may be among them whose offsets are damaged: what comes
+    before and after it is not.
     """
-    expected = base_offset
+    certain = expected = base_offset
     while position < end:
         for place, header in scan_batches(file, position, end, verify=False):
-            if header.base_offset < expected:
+            if header.base_offset >= expected:
+                certain = expected
+            elif header.base_offset < certain or _good_batch_at(file, place, end) is None:
                 break
             yield place, header
             expected, position = header.next_offset, place + header.size_bytes
         if position >= end:
             return
-        following = _following(file, position, end, expected)
+        following = _following(file, position, end, certain)
         if following is None:
             return
         position = following[0]
+        expected = certain
 
 
 def _following(file: File, position: int, end: int, base_offset: int) -> tuple[int, BatchHeader] | None:

@@ -29,6 +29,7 @@ from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.segment import BrokenSegment, Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, search_first, search_latest
+from ottla.log.unusable import is_of_one_log
 from ottla.log.validation import does_not_fit, needs_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
@@ -196,13 +197,11 @@ class Log:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log {self.topic_partition} cannot be used: {reason}")
 
     def _failed(self, error: OSError, what: str) -> KafkaError:
-        """What a disk error means: a full disk refuses this one request, anything else takes the directory out of use.
-
-        Damaged bytes are this log's own trouble: the disk answered.
-        """
+        """What a disk error means: a full disk, or a file in the way, refuses this one request; damaged bytes are this
+        log's own trouble, for the disk answered; anything else takes the directory out of use."""
         if isinstance(error, BrokenSegment):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{what} in {self.topic_partition} failed: {error}")
-        if not is_full(error):
+        if not (is_full(error) or is_of_one_log(error)):
             self.directory.fail(error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what} in {self.topic_partition} failed: {error}")
 
@@ -352,7 +351,8 @@ class Log:
             epochs.changed = True
             raise self._failed(error, "flush") from error
         except OSError as error:
-            self.directory.fail(error)
+            if not is_of_one_log(error):
+                self.directory.fail(error)
             message = f"flush of {self.topic_partition} failed: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         finally:

@@ -231,7 +231,7 @@ class LogManager:
                 return await self._open(topic_partition, directory, loader)
             except OSError as error:
                 problems.append(str(error))
-                if not is_full(error):
+                if not (is_full(error) or is_of_one_log(error)):
                     directory.fail(error)
                 with contextlib.suppress(OSError):
                     await self._executor.run(self._remove_half_made, loader.path)

@@ -213,7 +213,10 @@ class Segment:
             if first_offset < self.base_offset or (position == start > 0 and first_offset > offset):
                 raise BrokenSegment(f"offset {first_offset} at {position} of {file.path}")
             number = bisect_left(headers, offset, key=_LAST_OFFSET)
-            if number < len(headers) and headers[number].base_offset > offset:
+            if number < len(headers) and (
+                headers[number].base_offset > offset
+                or (number + 1 < len(headers) and headers[number + 1].base_offset <= offset)
+            ):
                 number = _first_that_ends_at_or_after(headers, offset)
             position += sum(map(_SIZE_BYTES, headers[:number]))
             if number < len(headers):
@@ -324,9 +327,10 @@ class Segment:
 
 
 def _first_that_ends_at_or_after(headers: list[BatchHeader], offset: int) -> int:
-    """In a row that need not be sorted: an offset outside of the CRC may be damaged. The batch that has it, if any."""
+    """Where damaged offsets may be among them: of the batches that claim to have it, the one that begins last."""
     ends = [number for number, header in enumerate(headers) if header.last_offset >= offset]
-    return next((number for number in ends if headers[number].base_offset <= offset), min(ends))
+    owners = [number for number in ends if headers[number].base_offset <= offset]
+    return max(owners, key=lambda number: headers[number].base_offset) if owners else ends[0]
 
 
 def create_segment(

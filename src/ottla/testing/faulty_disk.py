@@ -10,15 +10,22 @@ import threading
 import weakref
 from collections.abc import Sequence
 
-from ottla.runtime.disk import Buffer
-from ottla.runtime.real_disk import RealDisk, RealFile
+from ottla.runtime.disk import Buffer, DiskSpace
+from ottla.runtime.real_disk import RealDisk, RealDiskLock, RealFile
 
 
 class FaultyDisk(RealDisk):
-    """Appends fail while it is full, syncs while they are to fail; its other small files are always written."""
+    """Appends fail while it is full, syncs while they are to fail; its other small files are always written.
+
+    Single directories can be worse off: everything below a `broken` path fails, below an `unsyncable` one every sync
+    does, and below a `full` one nothing may grow.
+    """
 
     def __init__(self) -> None:
         self.is_full = False
+        self.broken: set[str] = set()
+        self.unsyncable: set[str] = set()
+        self.full: set[str] = set()
         self._lock = threading.Lock()
         self._failing_syncs: int | None = 0
         self._files: weakref.WeakSet[FaultyFile] = weakref.WeakSet()
@@ -37,6 +44,13 @@ class FaultyDisk(RealDisk):
                 return True
             return self._failing_syncs is None
 
+    def check(self, path: str, *, grows: bool = False, syncs: bool = False) -> None:
+        """Raise what is to happen to a path."""
+        if _is_below(path, self.broken) or (syncs and _is_below(path, self.unsyncable)):
+            raise OSError(errno.EIO, "the device does not answer: a fault of the test", path)
+        if grows and _is_below(path, self.full):
+            raise OSError(errno.ENOSPC, "the disk is full: a fault of the test", path)
+
     def close_files(self) -> None:
         """Close what a killed broker left open, as the death of a process does."""
         with self._lock:
@@ -47,23 +61,50 @@ class FaultyDisk(RealDisk):
     # The interface of a disk, as far as it differs
 
     def open(self, path: str, *, create: bool = False) -> "FaultyFile":
+        self.check(path, grows=create and not self.exists(path))
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         file = FaultyFile(self, path, os.open(path, flags, 0o644))
         with self._lock:
             self._files.add(file)
         return file
 
+    def read(self, path: str) -> bytes:
+        self.check(path)
+        return super().read(path)
+
     def write_atomically(self, path: str, data: bytes) -> None:
+        self.check(path, grows=True, syncs=True)
         temporary = path + ".tmp"
         with open(temporary, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
 
+    def list_directory(self, path: str) -> list[str]:
+        self.check(path)
+        return super().list_directory(path)
+
+    def make_directory(self, path: str) -> None:
+        self.check(path, grows=True)
+        super().make_directory(path)
+
     def rename(self, source: str, target: str) -> None:
+        self.check(source)
         os.replace(source, target)
 
+    def delete_directory(self, path: str) -> None:
+        self.check(path)
+        super().delete_directory(path)
+
     def sync_directory(self, path: str) -> None:
-        pass
+        self.check(path, syncs=True)
+
+    def space(self, path: str) -> DiskSpace:
+        self.check(path)
+        return super().space(path)
+
+    def lock(self, path: str) -> RealDiskLock:
+        self.check(path)
+        return super().lock(path)
 
 
 class FaultyFile(RealFile):
@@ -76,8 +117,18 @@ class FaultyFile(RealFile):
     def append(self, chunks: Sequence[Buffer]) -> int:
         if self._disk.is_full:
             raise OSError(errno.ENOSPC, "the disk is full: a fault of the test", self.path)
+        self._disk.check(self.path, grows=True)
         return super().append(chunks)
 
+    def read_at(self, position: int, length: int) -> bytes:
+        self._disk.check(self.path)
+        return super().read_at(position, length)
+
     def sync(self) -> None:
+        self._disk.check(self.path, syncs=True)
         if self._disk.take_sync_failure():
             raise OSError(errno.EIO, "the device does not answer: a fault of the test", self.path)
+
+
+def _is_below(path: str, tops: set[str]) -> bool:
+    return any(path == top or path.startswith(top + "/") for top in tops)
