@@ -33,7 +33,9 @@ from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import StoreError
 from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory, UnusableDirectory
-from ottla.log.manager import LogManager, LogManagerSettings
+from ottla.log.files import parse_log_directory
+from ottla.log.manager import LogManager
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, IdSource
@@ -99,19 +101,19 @@ class Broker:
         self._watching = _watching(self)
         handlers = registered_handlers()
         self.dispatcher = Dispatcher(self, self._watching.watched(handlers) if self._watching else handlers)
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
         self._disk.open_files.limit = config.max_open_files or usual_open_files()
         self._executor = ThreadExecutor()
         self._executor_of_cleaner = ThreadExecutor(threads=1, niceness=CLEANER_NICENESS)
-        self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
+        self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
         self._stack_of_crash = contextlib.AsyncExitStack()
         self._applying = asyncio.Lock()
         self._image_changed = asyncio.Event()
         self.all_directories_failed = asyncio.Event()
-        self._cleaner: LogCleaner | None = None
+        self.cleaner: LogCleaner | None = None
 
     # What handlers ask
 
@@ -154,8 +156,8 @@ class Broker:
         if self.settings.update(self.image.configs):
             config = self.settings.config
             self._server.update_connection_limits(config.limits)
-            if self._cleaner is not None and config.cleaner is not None:
-                self._cleaner.settings = config.cleaner
+            if self.cleaner is not None and config.cleaner is not None:
+                self.cleaner.settings = config.cleaner
             self._logs.settings = replace(
                 self._logs.settings, producer_id_expiration_ms=config.interval_ms("producer.id.expiration.ms")
             )
@@ -168,7 +170,9 @@ class Broker:
             await self._start()
         except (OSError, StoreError, KafkaError, BrokerIdInUse, CorruptNode) as error:
             await self._stack.aclose()
-            raise StartError(str(error)) from error
+            of_store = isinstance(error, StoreError | CorruptNode) and STORE_FILE not in str(error)
+            place = f"{os.path.join(self.config.log_directories[0], STORE_FILE)}: " if of_store else ""
+            raise StartError(f"{place}{error}") from error
         except BaseException:
             await self._stack.aclose()
             raise
@@ -182,14 +186,13 @@ class Broker:
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
         directories = self._open_directories()
-        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
+        store_path = os.path.join(directories[0].path, STORE_FILE)
+        await self._executor.run(self._expect_store, store_path, directories)
+        store = await EmbeddedStore.open(store_path, is_durable=self._is_durable)
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
-        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id)
-        if cluster_id != directories[0].cluster_id:
-            raise StartError(
-                f"{directories[0].path} belongs to cluster {directories[0].cluster_id}, and its store to {cluster_id}"
-            )
+        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id or None)
+        await self._executor.run(self._join_cluster_with, directories, cluster_id)
         self._metadata = MetadataCache(store)
         server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._stack.push_async_callback(server.shutdown)
@@ -207,6 +210,9 @@ class Broker:
         self._stack.push_async_callback(self._stop_serving, server)
         self._metadata.subscribe(lambda old, new: self._image_changed.set())
         await self.image_applied()
+        for log in self._logs.all_logs():
+            if log.topic_partition.topic not in self.image.topics:
+                logger.warning("%s is no partition of any topic, and is not served", log.path)
         self._image_changed.set()
         self._in_background(self._follow_image(lifecycle), "image")
         self._in_background(self._logs.run(), "logs")
@@ -217,22 +223,22 @@ class Broker:
     def _start_cleaner(self) -> None:
         settings = self.settings.config.cleaner
         if settings is not None:
-            self._cleaner = LogCleaner(
+            self.cleaner = LogCleaner(
                 self._logs,
                 disk=self._disk,
-                clock=self._clock,
+                clock=self.clock,
                 executor=self._executor_of_cleaner,
                 ids=self._ids,
                 settings=settings,
             )
-            self._in_background(self._cleaner.run(), "cleaner")
+            self._in_background(self.cleaner.run(), "cleaner")
 
     def _open_directories(self) -> list[LogDirectory]:
         """The first one must work, since the store is in it; another that does not is left out, with its partitions."""
         directories: list[LogDirectory] = []
         for path in self.config.log_directories:
             directory = LogDirectory(self._disk, path)
-            cluster_id = directories[0].cluster_id if directories else None
+            cluster_id = directories[0].cluster_id or None if directories else None
             try:
                 directory.open(self.config.node_id, self._ids, cluster_id)
             except UnusableDirectory:
@@ -245,6 +251,33 @@ class Broker:
             self._stack_of_crash.callback(directory.close)
             directories.append(directory)
         return directories
+
+    def _expect_store(self, store_path: str, directories: list[LogDirectory]) -> None:
+        """In the executor: a store that is gone must not be begun anew where its topics have records."""
+        if os.path.isfile(store_path) and os.path.getsize(store_path):
+            return
+        for directory in directories:
+            names = self._disk.list_directory(directory.path) if directory.failure is None else ()
+            logs = [name for name in names if parse_log_directory(name) is not None]
+            if logs:
+                raise StartError(
+                    f"{store_path} is missing or empty, and {directory.path} has the records of {len(logs)} "
+                    f"partitions, such as {logs[0]}. It names the topics and their settings: put back a copy of it, "
+                    f"or move these partitions away to begin with no topics"
+                )
+
+    def _join_cluster_with(self, directories: list[LogDirectory], cluster_id: str) -> None:
+        """In the executor: the directories belong to the cluster that the store is of."""
+        for directory in directories:
+            if directory.failure is None:
+                try:
+                    directory.join_cluster(cluster_id)
+                except UnusableDirectory:
+                    raise
+                except OSError as error:
+                    if directory is directories[0]:
+                        raise
+                    directory.fail(error)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Called in the middle of whatever noticed it, so the consequences wait for the next turn of the loop."""
@@ -272,7 +305,7 @@ class Broker:
         self._logs = LogManager(
             directories,
             disk=self._disk,
-            clock=self._clock,
+            clock=self.clock,
             executor=self._executor,
             ids=self._ids,
             settings=settings,
@@ -286,7 +319,7 @@ class Broker:
                 logger.error("log directory %s cannot be used: %s", directory.path, directory.failure)
             directory.on_failure = self._directory_failed
         self.replicas = ReplicaManager(
-            self.config.node_id, self._logs, self._clock, self._executor, self.settings.topic_config
+            self.config.node_id, self._logs, self.clock, self._executor, self.settings.topic_config
         )
 
     def _join_cluster(self, store: EmbeddedStore) -> BrokerLifecycle:

@@ -14,9 +14,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla import __version__
-from ottla.broker import metrics_process, metrics_requests
+from ottla.broker import metrics_process, metrics_requests, metrics_storage
 from ottla.broker.metrics_process import LoopLag, ProcessNumbers, process_lines, read_process
 from ottla.broker.metrics_requests import RequestMetrics
+from ottla.broker.metrics_storage import cleaner_lines, damage_lines
 from ottla.broker.metrics_text import COUNTER, GAUGE, SUMMARY, Family, labelled
 from ottla.broker.server import Server
 from ottla.cluster.image import NO_LEADER
@@ -139,6 +140,7 @@ FAMILIES = (
     IMAGE,
     IMAGE_APPLIED,
     BROKER,
+    *metrics_storage.FAMILIES,
     *metrics_requests.FAMILIES,
     *metrics_process.FAMILIES,
 )
@@ -279,6 +281,9 @@ class BrokerMetrics:
         yield _single(LOG_FILES_LIMIT, open_files.limit)
         yield _single(LOG_FILES_OPENED, open_files.opened)
         yield _single(LOG_FILES_EVICTED, open_files.evicted)
+        yield from damage_lines(directories)
+        if self._broker.cleaner is not None:
+            yield from cleaner_lines(self._broker.cleaner, directories, self._broker.clock.monotonic())
 
     def _server_lines(self) -> Iterator[str]:
         server = self._server

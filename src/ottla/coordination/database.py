@@ -88,17 +88,34 @@ class Database:
             elif schema_version != _SCHEMA_VERSION:
                 message = f"{self._path} has layout {schema_version}; this release knows layout {_SCHEMA_VERSION}"
                 raise StoreError(message)
+            else:
+                self._check()
             execute("BEGIN IMMEDIATE")
             execute("DELETE FROM nodes WHERE session_id <> ?", (NO_SESSION,))
             execute("COMMIT")
+            counter = execute("SELECT value FROM counters WHERE name = 'last_id'").fetchone()
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise StoreLocked(f"{self._path} is in use by another process") from error
             raise StoreError(f"{self._path} cannot be opened: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self._path} is damaged or no store of this kind: {error}") from error
-        self._last_id: int = execute("SELECT value FROM counters WHERE name = 'last_id'").fetchone()[0]
+            raise self._damaged(error) from error
+        if counter is None or not isinstance(counter[0], int):
+            raise self._damaged("the counter of changes is gone")
+        self._last_id: int = counter[0]
         self._stored_id = self._last_id
+
+    def _check(self) -> None:
+        """Refuse a file with broken pages now: later it would fail in the middle of something."""
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise self._damaged(found)
+
+    def _damaged(self, reason: object) -> StoreError:
+        return StoreError(
+            f"{self._path} is damaged or no store of this kind: {reason}. It names the topics and their settings; the "
+            f"records are not in it. Put back a copy of it, or move it away to begin with no topics"
+        )
 
     def close(self) -> None:
         self._connection.close()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ottla.log.checkpoints import encode_lines, offset_line
 from ottla.log.directory import LogDirectory, is_passing
 from ottla.log.log import Log
+from ottla.log.unusable import UnusableLogs
 from ottla.runtime import Executor
 
 logger = logging.getLogger(__name__)
@@ -17,11 +18,13 @@ _LOGS_AT_ONCE = 500
 class OffsetCheckpoints:
     """One checkpoint is written by one at a time, so what was collected later is also written later.
 
-    A file that would be the same as the last one is not written again.
+    A file that would be the same as the last one is not written again. What is known of logs that could not be opened
+    is written with the rest.
     """
 
-    def __init__(self, directories: Sequence[LogDirectory], executor: Executor) -> None:
+    def __init__(self, directories: Sequence[LogDirectory], executor: Executor, unusable: UnusableLogs) -> None:
         self._directories = directories
+        self._unusable = unusable
         self._executor = executor
         self._locks: dict[str, asyncio.Lock] = {}
         self._written: dict[tuple[str, str], bytes] = {}
@@ -31,7 +34,10 @@ class OffsetCheckpoints:
     ) -> None:
         """Note `offset_of` each log, in the checkpoint of that name in the log's directory; None leaves it out."""
         async with self._locks.setdefault(name, asyncio.Lock()):
-            lines: dict[str, list[str]] = {directory.path: [] for directory in self._directories}
+            lines: dict[str, list[str]] = {
+                directory.path: [offset_line(*known) for known in self._unusable.checkpointed(directory, name)]
+                for directory in self._directories
+            }
             for number, log in enumerate(list(all_logs()), 1):
                 offset = offset_of(log)
                 if offset is not None:

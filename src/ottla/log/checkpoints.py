@@ -1,7 +1,7 @@
 """The small text files beside the data: checkpoints, partition metadata, meta.properties.
 
 A checkpoint is a version line, a count line and one line per entry. They are always replaced atomically, so a
-broken one means a broken disk and is reported, not repaired.
+broken one means a broken disk; whoever reads it knows what can be done without it.
 """
 
 from collections.abc import Iterable, Mapping

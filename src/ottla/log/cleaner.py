@@ -14,6 +14,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ottla.log.cleaner_stats import CleanerStats
 from ottla.log.compaction import Compaction, CompactionStopped
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.directory import CLEANER_CHECKPOINT, LogDirectory, is_passing
@@ -21,6 +22,7 @@ from ottla.log.files import TopicPartition
 from ottla.log.log import Log
 from ottla.log.manager import LogManager
 from ottla.log.segment import BrokenSegment, Segment
+from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.records import HEADER_BYTES, CorruptRecord, read_header
 from ottla.runtime import Clock, Disk, Executor, IdSource
@@ -46,7 +48,12 @@ class DirtyLog:
     first_uncleanable_offset: int
     clean_bytes: int
     dirty_bytes: int
-    is_overdue: bool
+    overdue_ms: int
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a dirty record has waited longer than `max.compaction.lag.ms`."""
+        return self.overdue_ms > 0
 
     @property
     def dirty_ratio(self) -> float:
@@ -84,11 +91,16 @@ class LogCleaner:
         self._cleaning: asyncio.Task[bool] | None = None
         self._stopped = False
         self._discards: dict[asyncio.Task[None], list[Segment]] = {}
+        self.stats = CleanerStats()
 
-    @property
-    def uncleanable_count(self) -> int:
-        """Logs that cannot be cleaned because of what is in them."""
-        return sum(self._logs.get(*name) is log for name, log in self._uncleanable.items())
+    def uncleanable(self, directory: LogDirectory) -> tuple[int, int]:
+        """How many logs of a directory cannot be cleaned because of what is in them, and how many bytes that leaves."""
+        logs = [
+            log
+            for name, log in self._uncleanable.items()
+            if log.directory is directory and self._logs.get(*name) is log
+        ]
+        return len(logs), sum(sum(segment.size_bytes for segment in self._dirty_segments(log)[0]) for log in logs)
 
     # Running.
 
@@ -99,6 +111,9 @@ class LogCleaner:
             while True:
                 if not await self.clean_dirtiest():
                     await asyncio.sleep(self.settings.backoff_ms / 1000)
+        except Exception:
+            self.stats.is_dead = True
+            logger.exception("the cleaner ended: nothing is compacted until the broker is restarted")
         finally:
             self.close()
 
@@ -118,7 +133,10 @@ class LogCleaner:
 
     async def clean_dirtiest(self) -> bool:
         """Compact the log that needs it most; False when none does, or when it did not work out."""
-        due = [dirty for dirty in await self._dirty_logs() if dirty.is_due]
+        found = await self._dirty_logs()
+        self.stats.last_look = self._clock.monotonic()
+        self.stats.dirtiest_ratio = max((dirty.dirty_ratio for dirty in found), default=0.0)
+        due = [dirty for dirty in found if dirty.is_due]
         if not due:
             return False
         dirtiest = max(due, key=lambda dirty: dirty.dirty_ratio)
@@ -140,6 +158,18 @@ class LogCleaner:
         )
 
     async def _measure(self, log: Log) -> DirtyLog:
+        dirty, first_dirty, first_uncleanable = self._dirty_segments(log)
+        return DirtyLog(
+            log,
+            first_dirty,
+            first_uncleanable,
+            clean_bytes=sum(segment.size_bytes for segment in log.segments if segment.base_offset < first_dirty),
+            dirty_bytes=sum(segment.size_bytes for segment in dirty),
+            overdue_ms=await self._overdue_ms(log, dirty),
+        )
+
+    def _dirty_segments(self, log: Log) -> tuple[list[Segment], int, int]:
+        """What would be cleaned, with the offsets where it begins and ends."""
         segments = log.segments
         first_dirty = self._first_dirty_offset(log)
         first_uncleanable = self._first_uncleanable_offset(log, segments, first_dirty)
@@ -148,14 +178,7 @@ class LogCleaner:
             for number, segment in enumerate(segments[:-1])
             if segment.base_offset < first_uncleanable and segments[number + 1].base_offset > first_dirty
         ]
-        return DirtyLog(
-            log,
-            first_dirty,
-            first_uncleanable,
-            clean_bytes=sum(segment.size_bytes for segment in segments if segment.base_offset < first_dirty),
-            dirty_bytes=sum(segment.size_bytes for segment in dirty),
-            is_overdue=await self._is_overdue(log, dirty),
-        )
+        return dirty, first_dirty, first_uncleanable
 
     def _first_dirty_offset(self, log: Log) -> int:
         known, offset = self._first_dirty.get(log.topic_partition, (log, log.log_start_offset))
@@ -179,20 +202,22 @@ class LogCleaner:
                 return segment.base_offset
         return segments[-1].base_offset
 
-    async def _is_overdue(self, log: Log, dirty: Sequence[Segment]) -> bool:
+    async def _overdue_ms(self, log: Log, dirty: Sequence[Segment]) -> int:
+        """How much longer than `max.compaction.lag.ms` a dirty record has waited; 0 when none has."""
         lag_ms = log.config.max_compaction_lag_ms
         if lag_ms == INT64_MAX:
-            return False
+            return 0
         oldest_ms = self._clock.now_ms() - lag_ms
+        overdue_ms = 0
         for segment in dirty:
             if segment.first_timestamp is None and segment.size_bytes:
                 try:
                     segment.first_timestamp = await self._executor.run(_first_timestamp, segment)
                 except (OSError, CorruptRecord):
                     continue  # Cleaning it, if it comes to that, says what is wrong.
-            if segment.first_timestamp is not None and 0 < segment.first_timestamp < oldest_ms:
-                return True
-        return False
+            if segment.first_timestamp is not None and segment.first_timestamp > 0:
+                overdue_ms = max(overdue_ms, oldest_ms - segment.first_timestamp)
+        return overdue_ms
 
     # Cleaning.
 
@@ -210,6 +235,7 @@ class LogCleaner:
             seed=self._ids.uuid(),
         )
         async with log.reshaping:
+            started = self._clock.monotonic()
             try:
                 end_offset = await compaction.run(dirty.first_dirty_offset, dirty.first_uncleanable_offset)
             except CompactionStopped:
@@ -228,9 +254,16 @@ class LogCleaner:
                 return True
             finally:
                 self._discard(log, compaction)
+            self._note_stats(dirty, compaction, self._clock.monotonic() - started)
             self._first_dirty[log.topic_partition] = (log, end_offset)
             await self._write_checkpoint(log.directory)
         return True
+
+    def _note_stats(self, dirty: DirtyLog, compaction: Compaction, seconds: float) -> None:
+        stats = self.stats
+        stats.bytes_read, stats.bytes_written = compaction.bytes_read, compaction.bytes_written
+        stats.seconds, stats.map_utilization = seconds, compaction.map_utilization
+        stats.overdue_ms = dirty.overdue_ms
 
     def _give_up(self, log: Log, error: Exception) -> None:
         logger.warning("%s cannot be compacted and is left as it is: %s", log.topic_partition, error)
@@ -239,6 +272,9 @@ class LogCleaner:
     def _failed(self, log: Log, error: Exception) -> None:
         """Room on the disk, memory and descriptors may be there later; any other failure is the directory's."""
         if log.is_closed or log.directory.failure is not None:
+            return
+        if isinstance(error, OSError) and is_of_one_log(error):
+            self._give_up(log, error)
             return
         logger.warning("%s could not be compacted: %s", log.topic_partition, error)
         if isinstance(error, OSError) and not is_passing(error):

@@ -55,6 +55,9 @@ class Compaction:
         self._load_factor = load_factor
         self._seed = seed
         self._kept_offsets = b""
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.map_utilization = 0.0
         self.replaced: list[Segment] = []
         self.leftovers: list[str] = []
 
@@ -69,6 +72,7 @@ class Compaction:
         segments = [segment for segment in log.segments if segment.base_offset < first_uncleanable_offset]
         offset_map = self._empty_map(first_uncleanable_offset - first_dirty_offset)
         fitted = await self._read_keys(offset_map, segments, first_dirty_offset)
+        self.map_utilization = len(offset_map) * BYTES_PER_SLOT / max(self._map_bytes, 1)
         end_offset = first_uncleanable_offset if fitted else offset_map.latest_offset + 1
         segments = [segment for segment in segments if segment.base_offset < end_offset]
         groups = await self._executor.run(self._groups, segments, first_uncleanable_offset)
@@ -159,6 +163,8 @@ class Compaction:
             segment.use_indexes(Indexes(OffsetIndex(), TimeIndex()))
         self.leftovers += await run(compaction_swap.finish_swap, self._disk, new, group)
         new.release_indexes()
+        self.bytes_read += sum(segment.size_bytes for segment in group)
+        self.bytes_written += new.size_bytes
 
     def _filter(self, offset_map: OffsetMap) -> BatchFilter:
         horizon_ms = min(self._now_ms + self._log.config.delete_retention_ms, INT64_MAX)

@@ -5,12 +5,16 @@ Everything here blocks: it runs in the executor or before the loop starts.
 
 import errno
 import json
+import logging
 from collections.abc import Callable, Mapping
 
-from ottla.log.checkpoints import decode_offsets, decode_properties, encode_offsets, encode_properties
+from ottla.log.checkpoints import BadCheckpoint, decode_offsets, decode_properties, encode_offsets, encode_properties
+from ottla.log.damage import Damage
 from ottla.log.files import TopicPartition, join
 from ottla.protocol.uuids import uuid_from_text, uuid_to_text
 from ottla.runtime import Disk, DiskLock, IdSource, is_shortage
+
+logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
@@ -41,7 +45,8 @@ def is_passing(error: OSError) -> bool:
 class LogDirectory:
     """`failure` is set once the device could not be trusted any more; every log in it then refuses to work.
 
-    `flushes` and `flush_seconds` count the flushes of its logs and the time that they took.
+    `flushes` and `flush_seconds` count the flushes of its logs and the time that they took; `cut_bytes` and
+    `damaged_bytes` what was bad in them when they were opened, and was cut off or left in its place.
     `on_failure` is called once, when that happens: on the loop, in the middle of whatever noticed it.
     """
 
@@ -52,8 +57,11 @@ class LogDirectory:
         self.failure: OSError | None = None
         self.flushes = 0
         self.flush_seconds = 0.0
+        self.cut_bytes = 0
+        self.damaged_bytes = 0
         self.on_failure: Callable[[LogDirectory], None] | None = None
         self.cluster_id = ""
+        self._properties: dict[str, str] = {}
         self.node_id = -1
         self.directory_id = b""
         self.was_clean = False
@@ -69,10 +77,16 @@ class LogDirectory:
             if self.on_failure is not None:
                 self.on_failure(self)
 
+    def note_damage(self, damage: Damage) -> None:
+        if damage.cut:
+            self.cut_bytes += damage.size_bytes
+        else:
+            self.damaged_bytes += damage.size_bytes
+
     def open(self, node_id: int, ids: IdSource, cluster_id: str | None = None) -> None:
         """Lock it and find out whose it is; a new one becomes this broker's.
 
-        Without a `cluster_id` the one of the directory is taken, or a new one is drawn.
+        Without a `cluster_id` the one of the directory is taken; if it has none, `join_cluster` gives it one.
         """
         if not self._disk.exists(self.path):
             self._disk.make_directory(self.path)
@@ -106,21 +120,28 @@ class LogDirectory:
         else:
             self._check_owner(found, node_id, cluster_id)
         self.node_id = node_id
-        self.cluster_id = found.get("cluster.id") or cluster_id or uuid_to_text(ids.uuid())
+        self.cluster_id = found.get("cluster.id") or cluster_id or ""
         directory_id = found.get("directory.id")
         try:
             self.directory_id = ids.uuid() if directory_id is None else uuid_from_text(directory_id)
         except ValueError as error:
-            raise UnusableDirectory(f"{path}: directory.id: {error}") from None
+            raise UnusableDirectory(f"{path}: directory.id: {error}; without that line a new id is drawn") from None
+        self._properties = found
+
+    def join_cluster(self, cluster_id: str) -> None:
+        """Write down whose directory this is, if that is not there already. The cluster must be the one it names."""
+        self._check_owner(self._properties, self.node_id, cluster_id)
+        self.cluster_id = cluster_id
         wanted = {
-            **found,
+            **self._properties,
             "version": _META_VERSION,
-            "cluster.id": self.cluster_id,
-            "node.id": str(node_id),
+            "cluster.id": cluster_id,
+            "node.id": str(self.node_id),
             "directory.id": uuid_to_text(self.directory_id),
         }
-        if wanted != found:
-            self._disk.write_atomically(path, encode_properties(wanted))
+        if wanted != self._properties:
+            self._disk.write_atomically(join(self.path, META_PROPERTIES), encode_properties(wanted))
+            self._properties = wanted
 
     def _check_owner(self, found: Mapping[str, str], node_id: int, cluster_id: str | None) -> None:
         expected = {"version": _META_VERSION, "node.id": str(node_id), "cluster.id": cluster_id}
@@ -128,7 +149,7 @@ class LogDirectory:
             if value is not None and found.get(name, value) != value:
                 raise UnusableDirectory(
                     f"{join(self.path, META_PROPERTIES)}: expected {name}={value}, found {name}={found[name]}: "
-                    f"the directory belongs to another broker"
+                    f"the directory belongs to another broker, or the line is damaged and has to be put right"
                 )
 
     # The clean-shutdown marker.
@@ -156,12 +177,17 @@ class LogDirectory:
     # Checkpoints.
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Offsets by partition; empty when there is no such file."""
+        """Offsets by partition; empty when there is no such file, or one that does not read.
+
+        Without them more is recovered, cleaned again or readable again than need be, and nothing is lost.
+        """
         try:
-            data = self._disk.read(join(self.path, name))
+            return decode_offsets(join(self.path, name), self._disk.read(join(self.path, name)))
         except FileNotFoundError:
             return {}
-        return decode_offsets(join(self.path, name), data)
+        except BadCheckpoint as error:
+            logger.warning("%s; it is written anew", error)
+            return {}
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.replace_checkpoint(name, encode_offsets(offsets))

@@ -3,6 +3,7 @@
 from ottla.log.directory import LogDirectory, is_passing
 from ottla.log.files import TopicPartition
 from ottla.log.segment import BrokenSegment
+from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import ErrorCode, KafkaError
 
 
@@ -14,13 +15,13 @@ def unavailable(topic_partition: TopicPartition, directory: LogDirectory) -> Kaf
 
 
 def refused(topic_partition: TopicPartition, directory: LogDirectory, error: OSError, what: str) -> KafkaError:
-    """What may pass refuses this one request; anything else takes the directory out of use.
+    """What may pass, or a file in the way, refuses this one request; anything else takes the directory out of use.
 
     Damaged bytes are this log's own trouble: the disk answered.
     """
     message = f"{what} in {topic_partition} failed: {error}"
     if isinstance(error, BrokenSegment):
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
-    if not is_passing(error):
+    if not (is_passing(error) or is_of_one_log(error)):
         directory.fail(error)
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)

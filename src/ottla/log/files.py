@@ -20,6 +20,8 @@ LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
 DELETE_DIRECTORY_SUFFIX = "-delete"
+# A log that belongs to no topic, kept for somebody to look at.
+STRAY_DIRECTORY_SUFFIX = "-stray"
 
 MAX_DIRECTORY_NAME = 255
 
@@ -67,9 +69,11 @@ def parse_log_directory(name: str) -> TopicPartition | None:
     return TopicPartition(topic, partition)
 
 
-def deleted_directory_name(topic_partition: TopicPartition, unique: str) -> str:
+def deleted_directory_name(
+    topic_partition: TopicPartition, unique: str, last_suffix: str = DELETE_DIRECTORY_SUFFIX
+) -> str:
     """`<topic>-<partition>.<32 characters>-delete`; a long topic is cut so that the name stays legal."""
-    suffix = f"-{topic_partition.partition}.{unique}{DELETE_DIRECTORY_SUFFIX}"
+    suffix = f"-{topic_partition.partition}.{unique}{last_suffix}"
     return topic_partition.topic[: MAX_DIRECTORY_NAME - len(suffix)] + suffix
 
 

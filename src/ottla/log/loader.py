@@ -2,22 +2,28 @@
 
     1. an interrupted compaction is finished or undone, leftovers are removed, the small files are read
     2. every segment is opened; after a crash, those that reach the recovery point are recovered, in order:
-       each batch's CRC is checked, the first bad one ends the log, indexes are rebuilt
+       each batch's CRC is checked, the first bad one above the recovery point ends the log, indexes are rebuilt
     3. the other segments keep their indexes if these can be right, and get new ones otherwise
     4. producer state: the newest good snapshot, then what the log holds after it
 
-After a crash nothing is believed above the recovery point but the records themselves.
+After a crash nothing is believed above the recovery point but the records themselves. What is bad below it, or after a
+clean stop, was damaged on the device: `ottla.log.damage` says what becomes of it.
+
+A small file that does not read is no reason to refuse the records beside it: it is reported, and rebuilt from them.
 """
 
+import logging
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from ottla.log import files
 from ottla.log.batch_scan import scan_batches
-from ottla.log.checkpoints import decode_epochs, decode_partition_metadata
+from ottla.log.checkpoints import BadCheckpoint, decode_epochs, decode_partition_metadata
 from ottla.log.compaction_swap import finish_interrupted
 from ottla.log.config import LogConfig
+from ottla.log.config_keys import INT64_MAX
+from ottla.log.damage import Damage, batches_to_keep, scan_readable
 from ottla.log.index_cache import IndexCache
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
@@ -28,19 +34,21 @@ from ottla.log.segment_check import checked_indexes, read_checked_indexes
 from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, read_records
 from ottla.runtime import Disk, File
 
+logger = logging.getLogger(__name__)
+
+_END_TRANSACTION_MARKER = struct.Struct(">hi")  # version, coordinator epoch
+
 
 def _index_names(base_offset: int) -> list[str]:
     return [files.offset_name(base_offset, suffix) for suffix in (files.INDEX_SUFFIX, files.TIME_INDEX_SUFFIX)]
-
-
-_END_TRANSACTION_MARKER = struct.Struct(">hi")  # version, coordinator epoch
 
 
 @dataclass(slots=True)
 class LoadedLog:
     """What was found. `recovery_point` is the offset below which everything is known to be on the device.
 
-    It `is_settled` when the files, as they are, are all that another clean start needs.
+    It `is_settled` when the files, as they are, are all that another clean start needs. `damage` is what was bad: bytes
+    that recovery cut off, or that it left where they are.
     """
 
     segments: list[Segment]
@@ -50,8 +58,8 @@ class LoadedLog:
     leader_epochs: LeaderEpochs
     producer_state: ProducerState
     topic_id: bytes | None
-    truncated_bytes: int = 0
     is_settled: bool = False
+    damage: list[Damage] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -72,7 +80,7 @@ class LogLoader:
     _producers: ProducerState = field(default_factory=ProducerState)
     _sizes: dict[str, int] = field(default_factory=dict)
     _snapshot_offsets: list[int] = field(default_factory=list)
-    _truncated_bytes: int = 0
+    _damage: list[Damage] = field(default_factory=list)
 
     def load(self) -> LoadedLog:
         """OSError when the files cannot be made into a log."""
@@ -84,7 +92,8 @@ class LogLoader:
     def _load(self) -> LoadedLog:
         base_offsets = self._read_directory()
         topic_id = self._read_topic_id()
-        self._epochs = self._read_epochs()
+        epochs = self._read_epochs()
+        self._epochs = LeaderEpochs() if epochs is None else epochs
         recover_from = len(base_offsets) if self.clean else self._first_to_recover(base_offsets)
         for number, base_offset in enumerate(base_offsets[:recover_from]):
             self._open_trusted(base_offset, is_last=number == recover_from - 1)
@@ -97,8 +106,10 @@ class LogLoader:
             end_offset = self._recover(base_offsets[recover_from:])
         else:
             self._load_producers(end_offset or 0)
+        if epochs is None:
+            self._rebuild_epochs()
         end_offset = self._settle(end_offset)
-        clean_end = self.clean and not self._truncated_bytes
+        clean_end = self.clean and not self._was_cut
         return LoadedLog(
             segments=self._segments,
             log_start_offset=self.log_start_offset,
@@ -107,12 +118,22 @@ class LogLoader:
             leader_epochs=self._epochs,
             producer_state=self._producers,
             topic_id=topic_id,
-            truncated_bytes=self._truncated_bytes,
-            is_settled=clean_end and (end_offset in self._snapshot_offsets or self._is_empty()),
+            is_settled=clean_end and epochs is not None and not self._damage and self._has_snapshot(end_offset),
+            damage=self._damage,
         )
 
-    def _is_empty(self) -> bool:
-        return not any(segment.size_bytes for segment in self._segments)
+    def _has_snapshot(self, end_offset: int) -> bool:
+        """Of its end; an empty log needs none."""
+        return end_offset in self._snapshot_offsets or not any(segment.size_bytes for segment in self._segments)
+
+    @property
+    def _was_cut(self) -> bool:
+        return any(damage.cut for damage in self._damage)
+
+    @property
+    def _trusted_offset(self) -> int:
+        """Everything below was on the device: what is bad there was damaged later."""
+        return INT64_MAX if self.clean else self.recovery_point
 
     def _first_to_recover(self, base_offsets: list[int]) -> int:
         """The segment that holds the record below the recovery point, not the one that begins at it.
@@ -125,10 +146,10 @@ class LogLoader:
 
     def _read_directory(self) -> list[int]:
         """Base offsets of the segments, after removing what interrupted work left behind."""
-        self._sizes = self.disk.list_files(self.path)
+        self._sizes = self.disk.list_sizes(self.path)
         if any(name.endswith(files.COMPACTION_SUFFIXES) for name in self._sizes):
             finish_interrupted(self.disk, self.path)
-            self._sizes = self.disk.list_files(self.path)
+            self._sizes = self.disk.list_sizes(self.path)
         offsets: dict[str, list[int]] = {}
         for name in self._sizes:
             if name.endswith(files.STRAY_SUFFIXES):
@@ -145,14 +166,29 @@ class LogLoader:
     def _read_topic_id(self) -> bytes | None:
         if files.PARTITION_METADATA not in self._sizes:
             return None
-        data = self.disk.read(files.join(self.path, files.PARTITION_METADATA))
-        return decode_partition_metadata(files.PARTITION_METADATA, data)
+        path = files.join(self.path, files.PARTITION_METADATA)
+        try:
+            return decode_partition_metadata(path, self.disk.read(path))
+        except BadCheckpoint as error:
+            logger.warning("%s; the topic of that name is taken to be the one", error)
+            return None
 
-    def _read_epochs(self) -> LeaderEpochs:
+    def _read_epochs(self) -> LeaderEpochs | None:
+        """None when they have to be rebuilt from the records."""
         if files.LEADER_EPOCH_CHECKPOINT not in self._sizes:
             return LeaderEpochs()
-        data = self.disk.read(files.join(self.path, files.LEADER_EPOCH_CHECKPOINT))
-        return LeaderEpochs(decode_epochs(files.LEADER_EPOCH_CHECKPOINT, data))
+        path = files.join(self.path, files.LEADER_EPOCH_CHECKPOINT)
+        try:
+            return LeaderEpochs(decode_epochs(path, self.disk.read(path)))
+        except BadCheckpoint as error:
+            logger.warning("%s; it is rebuilt from the records", error)
+            return None
+
+    def _rebuild_epochs(self) -> None:
+        for segment in self._segments:
+            for _, header in scan_readable(segment.file, 0, segment.file.size, segment.base_offset):
+                if header.partition_leader_epoch > self._epochs.latest_epoch:
+                    self._epochs.assign(header.partition_leader_epoch, header.base_offset)
 
     # 2. and 3. Segments.
 
@@ -213,7 +249,7 @@ class LogLoader:
         return end_offset
 
     def _recover(self, base_offsets: list[int]) -> int:
-        """Check every batch of these segments; the first bad one ends the log, and the segments after it go."""
+        """Check every batch of these segments; where the log has to end, the segments after that place go."""
         if self._segments:
             self._segments[-1].drop_indexes()
         expected_offset = base_offsets[0]
@@ -221,9 +257,10 @@ class LogLoader:
         self._epochs.truncate_from_end(max(expected_offset, self.recovery_point))
         for number, base_offset in enumerate(base_offsets):
             segment = self._open(base_offset)
-            expected_offset = self._recover_segment(segment, max(expected_offset, base_offset))
             is_last = number == len(base_offsets) - 1
-            if self._truncated_bytes and not is_last:
+            next_base = None if is_last else base_offsets[number + 1]
+            expected_offset = self._recover_segment(segment, max(expected_offset, base_offset), next_base)
+            if self._was_cut and not is_last:
                 self._drop_segments(base_offsets[number + 1 :])
                 break
             if not is_last:
@@ -231,26 +268,27 @@ class LogLoader:
                 segment.drop_indexes()
         return expected_offset
 
-    def _recover_segment(self, segment: Segment, expected_offset: int) -> int:
+    def _recover_segment(self, segment: Segment, expected_offset: int, next_base: int | None) -> int:
         """Rebuild a segment from its records and cut its tail; returns the offset after its last record."""
         segment.start_indexes()
-        valid_bytes = 0
+        file, trusted = segment.file, self._trusted_offset
         limit = segment.base_offset + MAX_RELATIVE_OFFSET
-        for position, header in scan_batches(segment.file, 0, segment.file.size, verify=True):
-            # The CRC does not cover the base offset.
-            if not expected_offset <= header.base_offset <= header.last_offset <= limit:
-                break
-            segment.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
-            if header.partition_leader_epoch > self._epochs.latest_epoch:
-                self._epochs.assign(header.partition_leader_epoch, header.base_offset)
-            self._note_producer(segment, position, header)
-            expected_offset = header.next_offset
-            valid_bytes = position + header.size_bytes
-        torn_bytes = segment.file.size - valid_bytes
-        if torn_bytes:
-            self._truncated_bytes += torn_bytes
-            segment.file.truncate(valid_bytes)
-            segment.file.sync()
+        end = 0
+        for position, header, is_good in batches_to_keep(file, expected_offset, limit, trusted, self._damage):
+            max_timestamp = header.max_timestamp if is_good else -1
+            segment.note_batch(position, header.size_bytes, header.last_offset, max_timestamp)
+            if is_good:
+                if header.partition_leader_epoch > self._epochs.latest_epoch:
+                    self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+                self._note_producer(segment, position, header)
+            expected_offset, end = header.next_offset, position + header.size_bytes
+        if bad_bytes := file.size - end:
+            # A segment that another one follows below the recovery point was on the device to its last byte.
+            is_cut = next_base is None or next_base > trusted
+            self._damage.append(Damage(file.path, end, bad_bytes, expected_offset, next_base, cut=is_cut))
+            if is_cut:
+                file.truncate(end)
+                file.sync()
         return expected_offset
 
     def _drop_segments(self, base_offsets: list[int]) -> None:
@@ -260,6 +298,16 @@ class LogLoader:
 
     def _settle(self, end_offset: int | None) -> int:
         """Make the parts agree: at least one segment, a start that is not behind the end, no epochs without records."""
+        if self.clean and self._segments and end_offset is not None and end_offset < self.log_start_offset:
+            first = self._segments[0].base_offset
+            logger.warning(
+                "%s ends at %d, before its start %d: it starts at %d again",
+                self.path,
+                end_offset,
+                self.log_start_offset,
+                first,
+            )
+            self.log_start_offset = first
         if self._segments and (end_offset is None or end_offset < self.log_start_offset):
             for segment in self._segments:
                 segment.close()
@@ -305,7 +353,7 @@ class LogLoader:
         start = 0
         if from_offset > segment.base_offset:
             start = segment.read_index_files().offsets.lookup(from_offset - segment.base_offset)
-        for position, header in scan_batches(segment.file, start, segment.file.size, verify=False):
+        for position, header in scan_readable(segment.file, start, segment.file.size, segment.base_offset):
             if header.base_offset >= from_offset:
                 self._note_producer(segment, position, header)
 

@@ -30,6 +30,7 @@ from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, search_first, search_latest
+from ottla.log.unusable import is_of_one_log
 from ottla.log.validation import does_not_fit, needs_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
@@ -78,7 +79,7 @@ class Log:
         self.leader_epochs = loaded.leader_epochs
         self.leader_epochs.log_end_offset = lambda: self.log_end_offset
         self.producer_state = loaded.producer_state
-        self.last_flush_ms = clock.now_ms()
+        self.last_flush = clock.monotonic()
         self._files = LogFiles(disk, path, cache)
         self._clock = clock
         self._executor = executor
@@ -344,7 +345,7 @@ class Log:
             raise self._failed(error, "flush") from error
         except OSError as error:
             # Without a descriptor no sync was begun, so none has failed.
-            if not is_shortage(error):
+            if not (is_shortage(error) or is_of_one_log(error)):
                 self.directory.fail(error)
             message = f"flush of {self.topic_partition} failed: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
@@ -353,7 +354,7 @@ class Log:
         self.directory.flushes += 1
         self.directory.flush_seconds += self._clock.monotonic() - started
         self.recovery_point = end_offset
-        self.last_flush_ms = self._clock.now_ms()
+        self.last_flush = self._clock.monotonic()
 
     # The end.
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ottla.log import files
 from ottla.log.checkpointing import OffsetCheckpoints
@@ -17,11 +16,13 @@ from ottla.log.directory import (
     is_passing,
 )
 from ottla.log.files import TopicPartition
-from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
+from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LoadedLog, LogLoader
 from ottla.log.log import Log
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.log.places import LogPlaces
 from ottla.log.retention import Retention
+from ottla.log.unusable import Checkpoints, LogPlace, UnusableLogs, is_of_one_log
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.runtime import Clock, Disk, DiskSpace, Executor, IdSource
 from ottla.runtime.open_files import OpenFiles
@@ -33,20 +34,6 @@ _CLEAN_LOGS_AT_ONCE = 64
 _CLOSES_AT_ONCE = 8
 _RETRY_SECONDS = 10.0
 _PRODUCERS_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class LogManagerSettings:
-    """Broker-wide settings of the logs, by Kafka's names with underscores."""
-
-    log_flush_offset_checkpoint_interval_ms: int = 60_000
-    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
-    replica_high_watermark_checkpoint_interval_ms: int = 5_000
-    producer_id_expiration_ms: int = 86_400_000
-    producer_id_expiration_check_interval_ms: int = 600_000
-    log_retention_check_interval_ms: int = 300_000
-    flush_check_interval_ms: int = 100
-    index_cache_bytes: int = DEFAULT_LIMIT_BYTES
 
 
 class LogManager:
@@ -73,9 +60,11 @@ class LogManager:
         self._ids = ids
         self.index_cache = IndexCache(self.settings.index_cache_bytes)
         self._places = LogPlaces(self.directories, disk, executor, ids)
-        self._checkpoints = OffsetCheckpoints(self.directories, executor)
+        self._unusable = UnusableLogs()
+        self._checkpoints = OffsetCheckpoints(self.directories, executor, self._unusable)
         self._retention = Retention(disk=disk, clock=clock, executor=executor)
         self._logs: dict[TopicPartition, Log] = {}
+        self._recovery_points_written: set[TopicPartition] = set()
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
         self._deletions: dict[asyncio.Task[None], Log] = {}
 
@@ -117,24 +106,26 @@ class LogManager:
         self, directory: LogDirectory, config_of: Callable[[str], LogConfig], limit: asyncio.Semaphore
     ) -> None:
         names = await self._executor.run(self._list_logs, directory)
-        recovery_points = await self._executor.run(directory.read_checkpoint, RECOVERY_POINT_CHECKPOINT)
-        start_offsets = await self._executor.run(directory.read_checkpoint, LOG_START_CHECKPOINT)
-        high_watermarks = await self._executor.run(directory.read_checkpoint, REPLICATION_CHECKPOINT)
+        checkpoints: Checkpoints = {
+            file: await self._executor.run(directory.read_checkpoint, file)
+            for file in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT)
+        }
+        self._recovery_points_written |= checkpoints[RECOVERY_POINT_CHECKPOINT].keys()
 
         async def load_some(some: list[tuple[str, TopicPartition]]) -> None:
+            places = [LogPlace.of(directory, name, topic_partition, checkpoints) for name, topic_partition in some]
             async with limit:
-                loaders: list[LogLoader] = []
-                for name, topic_partition in some:
-                    loader = self._loader(directory, name, config_of(topic_partition.topic), directory.was_clean)
-                    loader.recovery_point = recovery_points.get(topic_partition, 0)
-                    loader.log_start_offset = start_offsets.get(topic_partition, 0)
-                    loaders.append(loader)
+                loaders = [
+                    self._loader_at(place, config_of(topic_partition.topic))
+                    for place, (_, topic_partition) in zip(places, some, strict=True)
+                ]
                 found = await self._executor.run(_load_each, loaders)
-                for (_, topic_partition), loader, loaded in zip(some, loaders, found, strict=True):
-                    log = self._add(topic_partition, directory, loader, loaded)
-                    self._places.counts[directory.path] += 1
-                    mark = high_watermarks.get(topic_partition, 0)
-                    log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+                for (_, topic_partition), place, loader, loaded in zip(some, places, loaders, found, strict=True):
+                    if isinstance(loaded, OSError):
+                        logger.error("%s cannot be used until this is put right: %s", topic_partition, loaded)
+                        self._unusable.add(topic_partition, place)
+                    else:
+                        self._add_at(topic_partition, place, loader, loaded)
 
         # After a clean stop a log takes less time than a change of threads; recovery is worth all of them.
         at_once = _CLEAN_LOGS_AT_ONCE if directory.was_clean else 1
@@ -169,9 +160,24 @@ class LogManager:
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
         )
 
+    def _loader_at(self, place: LogPlace, config: LogConfig) -> LogLoader:
+        loader = self._loader(place.directory, place.name, config, place.was_clean)
+        loader.recovery_point = place.recovery_point
+        loader.log_start_offset = place.log_start_offset
+        return loader
+
+    def _add_at(self, topic_partition: TopicPartition, place: LogPlace, loader: LogLoader, loaded: LoadedLog) -> Log:
+        log = self._add(topic_partition, place.directory, loader, loaded)
+        self._places.counts[place.directory.path] += 1
+        log.high_watermark = min(max(place.high_watermark, log.log_start_offset), log.log_end_offset)
+        return log
+
     def _add(
         self, topic_partition: TopicPartition, directory: LogDirectory, loader: LogLoader, loaded: LoadedLog
     ) -> Log:
+        for damage in loaded.damage:
+            logger.warning("%s: %s", topic_partition, damage)
+            directory.note_damage(damage)
         log = Log(
             topic_partition,
             loader.path,
@@ -219,7 +225,16 @@ class LogManager:
         return log
 
     async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, is_new: bool) -> Log:
-        """In the first directory that takes it; a full one is passed over, one that fails is marked."""
+        """In the first directory that takes it; a full one is passed over, one that fails is marked.
+
+        One that is there and could not be opened is tried again.
+        """
+        place = self._unusable.place_of(topic_partition)
+        if place is not None:
+            return await self._load_again(topic_partition, place, config)
+        if topic_partition in self._recovery_points_written:
+            # Those of a deleted topic of this name: after a crash they would be believed.
+            await self.checkpoint_recovery_points()
         usable = self._places.by_load()
         if not usable or (self.has_failures and not is_new):
             raise KafkaError(
@@ -236,7 +251,7 @@ class LogManager:
             except OSError as error:
                 self._places.counts[directory.path] -= 1
                 problems.append(str(error))
-                if not is_passing(error):
+                if not (is_passing(error) or is_of_one_log(error)):
                     directory.fail(error)
                 with contextlib.suppress(OSError):
                     await self._executor.run(self._places.remove_half_made, loader.path)
@@ -247,6 +262,16 @@ class LogManager:
     ) -> LoadedLog:
         self._places.make(directory, topic_partition, topic_id)
         return loader.load()
+
+    async def _load_again(self, topic_partition: TopicPartition, place: LogPlace, config: LogConfig) -> Log:
+        loader = self._loader_at(place, config)
+        try:
+            log = self._add_at(topic_partition, place, loader, await self._executor.run(loader.load))
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be opened: {error}") from error
+        self._unusable.pop(topic_partition)
+        logger.info("%s can be used again", topic_partition)
+        return log
 
     async def delete_log(self, topic: str, partition: int) -> bool:
         """Take a log away at once and its files after `file.delete.delay.ms`; False when there is none.
@@ -268,6 +293,15 @@ class LogManager:
         self._deletions[task] = log
         task.add_done_callback(lambda done: self._deletions.pop(done, None))
         return True
+
+    async def set_aside_log(self, topic: str, partition: int) -> str:
+        """Take a log out of use that no topic owns; its files stay, in a directory that never counts as a log again."""
+        log = self._logs.pop(TopicPartition(topic, partition))
+        self._places.counts[log.directory.path] -= 1
+        name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex(), files.STRAY_DIRECTORY_SUFFIX)
+        await log.retire(files.join(log.directory.path, name))
+        log.close_files()
+        return log.path
 
     async def _delete_later(self, log: Log) -> None:
         await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
@@ -306,6 +340,7 @@ class LogManager:
                 await result
 
     async def checkpoint_recovery_points(self) -> None:
+        self._recovery_points_written = set(self._logs)
         await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
 
     async def checkpoint_high_watermarks(self) -> None:
@@ -323,11 +358,11 @@ class LogManager:
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
-        now_ms = self._clock.now_ms()
+        now = self._clock.monotonic()
         for log in [log for log in self._logs.values() if log.flushes_by_time]:
             if (
                 log.recovery_point < log.log_end_offset
-                and now_ms - log.last_flush_ms >= log.config.flush_ms
+                and (now - log.last_flush) * 1000 >= log.config.flush_ms
                 and log.directory.failure is None
             ):
                 try:
@@ -389,5 +424,14 @@ class LogManager:
         self._logs.clear()
 
 
-def _load_each(loaders: list[LogLoader]) -> list[LoadedLog]:
-    return [loader.load() for loader in loaders]
+def _load_each(loaders: list[LogLoader]) -> list[LoadedLog | OSError]:
+    """In the executor. A log whose own files are in the way of it costs the others nothing."""
+    found: list[LoadedLog | OSError] = []
+    for loader in loaders:
+        try:
+            found.append(loader.load())
+        except OSError as error:
+            if not is_of_one_log(error):
+                raise
+            found.append(error)
+    return found

@@ -51,10 +51,10 @@ class LogPlaces:
         return sorted(usable, key=lambda directory: self.counts[directory.path])
 
     def make(self, directory: LogDirectory, topic_partition: files.TopicPartition, topic_id: bytes) -> None:
-        """In the executor: a directory that is there already, of a topic that was deleted, is set aside."""
+        """In the executor: a directory that is there already, of another topic of that name, is set aside."""
         path = files.join(directory.path, str(topic_partition))
         if self._disk.exists(path) and self._other_topic(path, topic_id):
-            name = files.deleted_directory_name(topic_partition, self._ids.uuid().hex())
+            name = files.deleted_directory_name(topic_partition, self._ids.uuid().hex(), files.STRAY_DIRECTORY_SUFFIX)
             self._disk.rename(path, files.join(directory.path, name))
         self._disk.make_directory(path)
         self.write_topic_id(path, topic_id, syncs_name=False)
@@ -80,7 +80,7 @@ class LogPlaces:
 
         Never one with records.
         """
-        for name, size_bytes in self._disk.list_files(path).items():
+        for name, size_bytes in self._disk.list_sizes(path).items():
             if name.endswith(files.LOG_SUFFIX) and size_bytes:
                 return
         self._disk.delete_directory(path)

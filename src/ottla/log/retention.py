@@ -28,6 +28,7 @@ from ottla.log.config_keys import INT64_MAX
 from ottla.log.files import LOG_SUFFIX
 from ottla.log.log import Log
 from ottla.log.segment import Segment
+from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.runtime import Clock, Disk, Executor
 
@@ -149,7 +150,9 @@ class Retention:
         try:
             await self._executor.run(self._remove, paths)
         except OSError as error:
-            log.directory.fail(error)
+            if not is_of_one_log(error):
+                log.directory.fail(error)
+            logger.warning("files of %s could not be deleted, the next start will: %s", log.topic_partition, error)
 
     def _remove(self, paths: list[str]) -> None:
         for path in paths:

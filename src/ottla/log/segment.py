@@ -14,15 +14,15 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import NamedTuple
 
-from ottla.log.batch_scan import scan_batches
 from ottla.log.config import LogConfig
+from ottla.log.damage import scan_readable
 from ottla.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, join, offset_name, write_file
 from ottla.log.index_cache import IndexCache
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.offset_index import CorruptIndex, OffsetIndex
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.log.time_index import TimeIndex
-from ottla.records import HEADER_BYTES, CorruptRecord, read_header, scan_headers
+from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, scan_headers
 from ottla.runtime import Disk, File
 
 _BATCH_START = struct.Struct(">qi4xB")  # base offset, length, (leader epoch), magic
@@ -31,6 +31,8 @@ _SMALLEST_LENGTH = 49
 _BEFORE_LENGTH_ENDS = 12
 # Enough for the usual distance between two index entries.
 _SCAN_BYTES = 4096 + HEADER_BYTES
+# How far the next good batch is looked for behind bytes that are none; this happens on the loop.
+_AROUND_DAMAGE_BYTES = 4 * 1024 * 1024
 _LAST_OFFSET = attrgetter("last_offset")
 _SIZE_BYTES = attrgetter("size_bytes")
 # Two generations of this many positions are remembered; the older one is dropped as a whole.
@@ -178,7 +180,7 @@ class Segment:
         except BrokenSegment:
             if start == 0:
                 raise
-            # The index pointed at something that is no batch. The records decide: walk from the beginning.
+            # The index pointed at something else than it should. The records decide: walk from the beginning.
             return self._walk(offset, 0)
 
     def _holds(self, offset: int, position: int) -> bool:
@@ -197,7 +199,7 @@ class Segment:
 
     def _walk(self, offset: int, position: int) -> int:
         file = self.file
-        end = file.size
+        start, end = position, file.size
         while position < end:
             chunk = file.read_at(position, _SCAN_BYTES)
             try:
@@ -205,16 +207,35 @@ class Segment:
                 if not headers:
                     # Larger than the chunk; its header is enough.
                     headers = [read_header(chunk)]
-            except CorruptRecord as error:
-                raise BrokenSegment(f"no batch at {position} of {file.path}: {error}") from None
-            if headers[0].base_offset < self.base_offset:
-                raise BrokenSegment(f"offset {headers[0].base_offset} at {position} of {file.path}")
+            except CorruptRecord:
+                return self._walk_around_damage(offset, position)
+            first_offset = headers[0].base_offset
+            if first_offset < self.base_offset or (position == start > 0 and first_offset > offset):
+                raise BrokenSegment(f"offset {first_offset} at {position} of {file.path}")
             number = bisect_left(headers, offset, key=_LAST_OFFSET)
+            if number < len(headers) and (
+                headers[number].base_offset > offset
+                or (number + 1 < len(headers) and headers[number + 1].base_offset <= offset)
+            ):
+                number = _first_that_ends_at_or_after(headers, offset)
             position += sum(map(_SIZE_BYTES, headers[:number]))
             if number < len(headers):
                 self.remember(headers[number].base_offset, position)
                 return position
         return end
+
+    def _walk_around_damage(self, offset: int, position: int) -> int:
+        """The same where some bytes are no batch; BrokenSegment when `offset` may have been in them."""
+        end = min(self.file.size, position + _AROUND_DAMAGE_BYTES)
+        good_until = position
+        for place, header in scan_readable(self.file, position, end, self.base_offset):
+            if header.last_offset >= offset:
+                if header.base_offset > offset and place != good_until:
+                    break
+                self.remember(header.base_offset, place)
+                return place
+            good_until = place + header.size_bytes
+        raise BrokenSegment(f"no batch with offset {offset} at {good_until} of {self.file.path}")
 
     def remember(self, base_offset: int, position: int) -> None:
         """Keep where a batch begins, for whoever asks for it next."""
@@ -255,7 +276,7 @@ class Segment:
         """Read the index files of a closed segment, or build them in memory when they do not read."""
         try:
             self._indexes = self.read_index_files()
-        except (CorruptIndex, FileNotFoundError):
+        except (CorruptIndex, FileNotFoundError, IsADirectoryError):
             self.rebuild_indexes()
         self.release_indexes()
         assert self._indexes is not None
@@ -269,7 +290,7 @@ class Segment:
     def rebuild_indexes(self) -> None:
         """Fill the indexes from the headers in the file (blocking)."""
         self.start_indexes()
-        for position, header in scan_batches(self.file, 0, self.file.size, verify=False):
+        for position, header in scan_readable(self.file, 0, self.file.size, self.base_offset):
             self.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
 
     def start_indexes(self) -> None:
@@ -303,6 +324,13 @@ class Segment:
 
     def __repr__(self) -> str:
         return f"Segment({self.path_of(LOG_SUFFIX)!r}, size={self.file.size})"
+
+
+def _first_that_ends_at_or_after(headers: list[BatchHeader], offset: int) -> int:
+    """Where damaged offsets may be among them: of the batches that claim to have it, the one that begins last."""
+    ends = [number for number, header in enumerate(headers) if header.last_offset >= offset]
+    owners = [number for number in ends if headers[number].base_offset <= offset]
+    return max(owners, key=lambda number: headers[number].base_offset) if owners else ends[0]
 
 
 def create_segment(

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ottla.log.batch_scan import scan_batches
+from ottla.log.damage import scan_readable
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.records import BatchHeader, CorruptRecord, find_timestamp, max_timestamp_record, read_records
@@ -21,6 +21,7 @@ class TimeSearch(NamedTuple):
     file: File
     position: int
     end: int
+    base_offset: int
     timestamp: int
 
 
@@ -28,7 +29,7 @@ def time_search(segment: Segment, timestamp: int) -> TimeSearch:
     """On the loop: both indexes say where to begin."""
     indexes = segment.indexes()
     position = indexes.offsets.lookup(indexes.times.lookup(timestamp))
-    return TimeSearch(segment.file, position, segment.file.size, timestamp)
+    return TimeSearch(segment.file, position, segment.file.size, segment.base_offset, timestamp)
 
 
 async def search_first(segments: Segments, executor: Executor, timestamp: int, start_offset: int) -> FoundOffset | None:
@@ -53,7 +54,7 @@ async def search_latest(segments: Segments, executor: Executor) -> FoundOffset |
 
 def find_first_at_or_after(search: TimeSearch, start_offset: int) -> FoundOffset | None:
     """The first record at or after `start_offset` whose timestamp is at least the one searched for."""
-    for position, header in scan_batches(search.file, search.position, search.end, verify=False):
+    for position, header in scan_readable(search.file, search.position, search.end, search.base_offset):
         if header.max_timestamp < search.timestamp or header.last_offset < start_offset:
             continue
         found = _first_in(search.file.read_at(position, header.size_bytes), header, search.timestamp, start_offset)
@@ -80,7 +81,7 @@ def find_max_timestamp(search: TimeSearch) -> FoundOffset | None:
 
     None when compaction emptied the batch that had it, as Kafka answers too.
     """
-    for position, header in scan_batches(search.file, search.position, search.end, verify=False):
+    for position, header in scan_readable(search.file, search.position, search.end, search.base_offset):
         if header.max_timestamp == search.timestamp:
             try:
                 offset, _ = max_timestamp_record(search.file.read_at(position, header.size_bytes))

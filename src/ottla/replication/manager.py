@@ -15,6 +15,7 @@ from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager
+from ottla.log.rewriting import rewrite_unflushed
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.partition import Partition
 from ottla.replication.traffic import Traffic
@@ -209,15 +210,17 @@ class ReplicaManager:
         if log is not None and log.directory.failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its directory failed: {log.directory.failure}")
         if log is not None and log.topic_id not in (None, topic.topic_id):
-            logger.warning("%s-%d on disk belongs to a topic that was deleted; it is removed", topic.name, index)
-            await self._logs.delete_log(topic.name, index)
+            place = await self._logs.set_aside_log(topic.name, index)
+            logger.warning("%s-%d on disk is of another topic of that name; it is now in %s", topic.name, index, place)
             log = None
         if log is None:
             log = await self._logs.create_log(topic.name, index, topic.topic_id, config, is_new=is_new)
         else:
             log.update_config(config)
         partition = Partition(topic.name, index, log, self._node_id, self._clock, self._executor)
-        if partition.log.flushes_before_visible:
+        if log.flushes_before_visible or log.flushes_by_count:
+            await rewrite_unflushed(log, self._executor)
+        if log.flushes_before_visible:
             # What a broker that was killed had acknowledged must be visible again from the start.
             await log.flush()
         if log.directory.failure is not None:

@@ -121,8 +121,8 @@ class Disk(Protocol):
         """Names in a directory, sorted."""
         ...
 
-    def list_files(self, path: str) -> dict[str, int]:
-        """The files in a directory, not the directories, with their sizes, sorted by name."""
+    def list_sizes(self, path: str) -> dict[str, int]:
+        """What is in a directory, with the sizes of files, sorted by name; those of directories mean nothing."""
         ...
 
     def list_directories(self, path: str) -> list[str]:

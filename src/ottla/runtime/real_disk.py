@@ -341,9 +341,9 @@ class RealDisk:
     def list_directory(self, path: str) -> list[str]:
         return sorted(self._with_room(os.listdir, path))
 
-    def list_files(self, path: str) -> dict[str, int]:
+    def list_sizes(self, path: str) -> dict[str, int]:
         with self._with_room(os.scandir, path) as entries:
-            found = [(entry.name, entry.stat().st_size) for entry in entries if entry.is_file()]
+            found = [(entry.name, entry.stat().st_size) for entry in entries]
         return dict(sorted(found))
 
     def list_directories(self, path: str) -> list[str]:

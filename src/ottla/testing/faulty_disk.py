@@ -9,16 +9,23 @@ import threading
 import weakref
 from collections.abc import Sequence
 
-from ottla.runtime.disk import Buffer
-from ottla.runtime.real_disk import RealDisk, RealFile
+from ottla.runtime.disk import Buffer, DiskSpace
+from ottla.runtime.real_disk import RealDisk, RealDiskLock, RealFile
 
 
 class FaultyDisk(RealDisk):
-    """Appends fail while it is full, syncs while they are to fail; its other small files are always written."""
+    """Appends fail while it is full, syncs while they are to fail; its other small files are always written.
+
+    Single directories can be worse off: everything below a `broken` path fails, below an `unsyncable` one every sync
+    does, and below a `full` one nothing may grow.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.is_full = False
+        self.broken: set[str] = set()
+        self.unsyncable: set[str] = set()
+        self.full: set[str] = set()
         self._lock = threading.Lock()
         self._failing_syncs: int | None = 0
         self._files: weakref.WeakSet[FaultyFile] = weakref.WeakSet()
@@ -37,6 +44,13 @@ class FaultyDisk(RealDisk):
                 return True
             return self._failing_syncs is None
 
+    def check(self, path: str, *, grows: bool = False, syncs: bool = False) -> None:
+        """Raise what is to happen to a path."""
+        if _is_below(path, self.broken) or (syncs and _is_below(path, self.unsyncable)):
+            raise OSError(errno.EIO, "the device does not answer: a fault of the test", path)
+        if grows and _is_below(path, self.full):
+            raise OSError(errno.ENOSPC, "the disk is full: a fault of the test", path)
+
     def close_files(self) -> None:
         """Close what a killed broker left open, as the death of a process does."""
         with self._lock:
@@ -52,8 +66,52 @@ class FaultyDisk(RealDisk):
             self._files.add(file)
         return file
 
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        self.check(path, grows=create and not self.exists(path))
+        return super().open(path, create=create)
+
+    def read(self, path: str) -> bytes:
+        self.check(path)
+        return super().read(path)
+
+    def write_atomically(self, path: str, data: bytes, *, syncs_name: bool = True) -> None:
+        self.check(path, grows=True, syncs=True)
+        super().write_atomically(path, data, syncs_name=syncs_name)
+
+    def list_directory(self, path: str) -> list[str]:
+        self.check(path)
+        return super().list_directory(path)
+
+    def list_sizes(self, path: str) -> dict[str, int]:
+        self.check(path)
+        return super().list_sizes(path)
+
+    def list_directories(self, path: str) -> list[str]:
+        self.check(path)
+        return super().list_directories(path)
+
+    def make_directory(self, path: str) -> None:
+        self.check(path, grows=True)
+        super().make_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self.check(source)
+        super().rename(source, target)
+
+    def delete_directory(self, path: str) -> None:
+        self.check(path)
+        super().delete_directory(path)
+
     def sync_directory(self, path: str) -> None:
-        pass
+        self.check(path, syncs=True)
+
+    def space(self, path: str) -> DiskSpace:
+        self.check(path)
+        return super().space(path)
+
+    def lock(self, path: str) -> RealDiskLock:
+        self.check(path)
+        return super().lock(path)
 
     def sync_descriptor(self, descriptor: int, path: str) -> None:
         pass
@@ -69,10 +127,20 @@ class FaultyFile(RealFile):
     def append(self, chunks: Sequence[Buffer]) -> int:
         if self._faults.is_full:
             raise OSError(errno.ENOSPC, "the disk is full: a fault of the test", self.path)
+        self._faults.check(self.path, grows=True)
         return super().append(chunks)
 
+    def read_at(self, position: int, length: int) -> bytes:
+        self._faults.check(self.path)
+        return super().read_at(position, length)
+
     def sync(self) -> None:
+        self._faults.check(self.path, syncs=True)
         if self._faults.take_sync_failure():
             raise OSError(errno.EIO, "the device does not answer: a fault of the test", self.path)
         self.prepare()
         self._faults.open_files.note_sync(self)
+
+
+def _is_below(path: str, tops: set[str]) -> bool:
+    return any(path == top or path.startswith(top + "/") for top in tops)

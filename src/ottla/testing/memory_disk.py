@@ -267,9 +267,9 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         return sorted(entry[len(path) + 1 :] for entry in self._entries if entry and _parent(entry) == path)
 
-    def list_files(self, path: str) -> dict[str, int]:
+    def list_sizes(self, path: str) -> dict[str, int]:
         nodes = [(name, self._entries[f"{path}/{name}"]) for name in self.list_directory(path)]
-        return {name: len(node.data) for name, node in nodes if node is not None}
+        return {name: 0 if node is None else len(node.data) for name, node in nodes}
 
     def list_directories(self, path: str) -> list[str]:
         return [name for name in self.list_directory(path) if self.is_directory(f"{path}/{name}")]

@@ -19,7 +19,6 @@ from tests.unit.broker.api.questions import (
     produce,
     produce_request,
 )
-from tests.unit.broker.faulty_disk import FaultyDisk
 from tests.wire_client import WireClient
 
 from ottla.broker.broker import Broker, StartError
@@ -51,6 +50,7 @@ from ottla.protocol.messages.metadata import (
     MetadataResponsePartition,
 )
 from ottla.protocol.messages.produce import ProduceResponse
+from ottla.testing.faulty_disk import FaultyDisk
 
 NODE_ID = 1
 PARTITIONS = 4

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.broker_thread import BrokerThread
 from tests.unit.broker.api.questions import PATIENCE_MS, batch, consume, create_topic, fetch, produce
-from tests.unit.broker.faulty_disk import FaultyDisk
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.testing.faulty_disk import FaultyDisk
 
 GOOD, FULL = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
 QUICK_CHECKPOINTS = {

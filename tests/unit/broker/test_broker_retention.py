@@ -84,7 +84,7 @@ def test_retention_by_size_while_records_come(start: Start) -> None:
         first = offset_at(client, "topic", EARLIEST)[0]
         assert fetch(client, "topic", first - 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert read_on(client, "topic") == [b"%03d" % number for number in range(first, 200)]
-        # The log's start moves before its files do.
+        # The start moves before the files are renamed.
         until(lambda: min(directory.glob("*.log")).name == f"{first:020d}.log")
         until(lambda: not list(directory.glob("*.deleted")))
     server.stop()

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.log import AppendInfo, Log
-from ottla.log.manager import LogManager, LogManagerSettings
+from ottla.log.manager import LogManager
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.log.validation import validate_for_append
 from ottla.records import Codec, Record, build_batch
 from ottla.runtime import Disk, Executor

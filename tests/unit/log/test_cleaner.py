@@ -149,11 +149,16 @@ def test_the_checkpoint_is_kafkas_and_is_read_at_the_start() -> None:
     asyncio.run(run())
 
 
-def test_a_broken_checkpoint_is_a_broken_directory() -> None:
+def test_a_broken_checkpoint_means_cleaning_again_and_one_that_cannot_be_read_a_broken_disk() -> None:
     async def run() -> None:
         rig = CompactingRig()
         await rig.open()
         rig.disk.write_atomically(CHECKPOINT, b"nonsense")
+        await rig.cleaner.read_checkpoints()
+        await rig.write((b"k", b"v"))
+        await rig.clean()
+        assert b"events 0 1" in rig.disk.read(CHECKPOINT)
+        rig.memory_disk.fail("read", path_part=CHECKPOINT)
         await rig.cleaner.read_checkpoints()
         assert rig.directory.failure is not None
         assert not await rig.cleaner.clean_dirtiest()
@@ -201,14 +206,14 @@ def test_a_log_with_a_batch_that_does_not_read_is_left_alone_and_the_others_are_
         sizes = rig.log.size_bytes, other.size_bytes
         while await rig.cleaner.clean_dirtiest():
             pass
-        assert rig.cleaner.uncleanable_count == 1
+        assert rig.cleaner.uncleanable(rig.directory)[0] == 1
         assert "events-0 cannot be compacted" in caplog.text
         assert rig.log.size_bytes == sizes[0]
         assert other.size_bytes < sizes[1]
         assert rig.directory.failure is None
         assert not [name for name in rig.names() if name.endswith(".cleaned")]
         await rig.manager.delete_log(TOPIC, 0)
-        assert rig.cleaner.uncleanable_count == 0
+        assert rig.cleaner.uncleanable(rig.directory)[0] == 0
         await rig.manager.shutdown()
 
     asyncio.run(run())

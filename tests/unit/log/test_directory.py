@@ -12,6 +12,7 @@ CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 def opened(disk: MemoryDisk, node_id: int = 1, cluster_id: str | None = CLUSTER) -> LogDirectory:
     directory = LogDirectory(disk, "/data/logs")
     directory.open(node_id, SeededIds(node_id), cluster_id)
+    directory.join_cluster(cluster_id or CLUSTER)
     return directory
 
 
@@ -29,8 +30,30 @@ def test_identity_is_kept() -> None:
     first.close()
     second = LogDirectory(disk, "/data/logs")
     second.open(1, SeededIds(99))
-    assert (second.cluster_id, second.directory_id) == (first.cluster_id, first.directory_id)
-    assert first.cluster_id
+    assert (second.cluster_id, second.directory_id) == (CLUSTER, first.directory_id)
+
+
+@pytest.mark.parametrize("left", ["", "#\n", "\x00" * 80, "cluster.id\x00 nonsense"])
+def test_what_does_not_say_whose_it_is_joins_the_cluster_of_its_store(left: str) -> None:
+    disk = MemoryDisk()
+    opened(disk).close()
+    disk.write_atomically("/data/logs/meta.properties", left.encode())
+    directory = LogDirectory(disk, "/data/logs")
+    directory.open(1, SeededIds(2))
+    assert directory.cluster_id == ""
+    assert disk.read("/data/logs/meta.properties") == left.encode()
+    directory.join_cluster(CLUSTER)
+    directory.close()
+    assert opened(disk, cluster_id=None).cluster_id == CLUSTER
+
+
+def test_the_cluster_of_the_store_is_the_one_that_counts() -> None:
+    disk = MemoryDisk()
+    opened(disk).close()
+    directory = LogDirectory(disk, "/data/logs")
+    directory.open(1, SeededIds(2))
+    with pytest.raises(UnusableDirectory, match=r"meta.properties: expected cluster.id=another"):
+        directory.join_cluster("another")
 
 
 def test_a_directory_that_kafka_formatted_is_taken() -> None:

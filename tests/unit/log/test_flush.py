@@ -3,33 +3,13 @@
 import asyncio
 import errno
 import random
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import pytest
+from tests.unit.log.held import HeldExecutor
 from tests.unit.log.support import Rig, append, batch_of, read_all
 
 from ottla.log.config import LogConfig
 from ottla.protocol.errors import ErrorCode, KafkaError
-
-Result = TypeVar("Result")
-
-
-class HeldExecutor:
-    """Runs everything at once, except that calls of `sync` wait until they are released one by one."""
-
-    def __init__(self) -> None:
-        self.held: list[asyncio.Event] = []
-
-    def run(self, work: Callable[..., Result], /, *args: object) -> Awaitable[Result]:
-        return asyncio.ensure_future(self._run(work, args))
-
-    async def _run(self, work: Callable[..., Result], args: tuple[object, ...]) -> Result:
-        if work.__name__ == "sync":
-            event = asyncio.Event()
-            self.held.append(event)
-            await event.wait()
-        return work(*args)
 
 
 async def turns(count: int = 10) -> None:
@@ -39,7 +19,7 @@ async def turns(count: int = 10) -> None:
 
 def test_one_sync_serves_all_who_wait_and_late_comers_share_the_next() -> None:
     async def run() -> None:
-        executor = HeldExecutor()
+        executor = HeldExecutor("sync")
         log = await Rig(executor=executor).open()
         await append(log, batch_of([b"a"]))
         early = [asyncio.ensure_future(log.flush()) for _ in range(3)]
@@ -66,7 +46,7 @@ def test_one_sync_serves_all_who_wait_and_late_comers_share_the_next() -> None:
 
 def test_a_caller_who_gives_up_does_not_take_the_flush_from_the_others() -> None:
     async def run() -> None:
-        executor = HeldExecutor()
+        executor = HeldExecutor("sync")
         log = await Rig(executor=executor).open()
         await append(log, batch_of([b"a"]))
         first, second = asyncio.ensure_future(log.flush()), asyncio.ensure_future(log.flush())

@@ -354,11 +354,15 @@ def test_damaged_records_are_reported_and_the_rest_goes_on() -> None:
         rig = Rig(LogConfig(segment_bytes=500))
         await fill(await rig.open(), 20)
         log = await rig.restart()
-        log.segments[0].file.write_at(0, bytes(30))
+        size_bytes = read_header(log.segments[0].file.read_at(0, 61)).size_bytes
+        log.segments[0].file.write_at(size_bytes, bytes(30))
         with pytest.raises(KafkaError) as caught:
-            log.read(2, 100, up_to_offset=20)
+            log.read(1, 100, up_to_offset=20)
         assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
-        assert log.read(15, 100, up_to_offset=20) is not None
+        for offset in (0, *range(2, 20)):
+            found = log.read(offset, size_bytes, up_to_offset=20)
+            assert found is not None
+            assert read_header(found.read()).base_offset == offset
         assert (await append(log, batch_of([b"x"]))).first_offset == 20
 
     asyncio.run(run())

@@ -10,7 +10,8 @@ from tests.unit.log.support import NODE_ID, START_MS, TOPIC, TOPIC_ID, Rig, appe
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.files import TopicPartition
-from ottla.log.manager import LogManager, LogManagerSettings
+from ottla.log.manager import LogManager
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
 
@@ -193,7 +194,7 @@ def test_a_directory_that_does_not_read_does_not_stop_the_others() -> None:
         for partition in range(2):
             await append(await manager.create_log("t", partition, TOPIC_ID, LogConfig()), batch_of([b"a"]))
         await manager.shutdown()
-        brokers.disk.write_atomically("/one/recovery-point-offset-checkpoint", b"what?")
+        brokers.disk.fail("read", path_part="/one/recovery-point-offset-checkpoint")
         manager = await brokers.open()
         assert [directory.failure is None for directory in brokers.directories] == [False, True]
         assert [len(read_all(log)) > 0 for log in manager.all_logs()] == [True]

@@ -7,7 +7,7 @@ from tests.unit.log.aging import DAY_MS, SEGMENT_BYTES, base_offsets, filled, na
 from tests.unit.log.support import START_MS, Rig, append, batch_of, until
 
 from ottla.log.config import LogConfig
-from ottla.log.manager import LogManagerSettings
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.log.retention import Candidate, count_deletable
 from ottla.protocol.errors import ErrorCode, KafkaError
 

@@ -3,44 +3,15 @@
 import asyncio
 import errno
 import random
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import pytest
 from tests.unit.log.aging import SEGMENT_BYTES, base_offsets, filled, names, numbers, settings, values
+from tests.unit.log.held import HeldExecutor
 from tests.unit.log.support import START_MS, TOPIC, TOPIC_ID, Rig, append, batch_of, until
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 
-Result = TypeVar("Result")
-
-
 # While others work.
-
-
-class HeldExecutor:
-    """Does the work at once, except for calls of one name, which wait until they are released one by one: before the
-    work is done, or, with `after`, when it is done and nobody knows yet."""
-
-    def __init__(self, name: str = "", *, after: bool = False) -> None:
-        self.name = name
-        self.after = after
-        self.held: list[asyncio.Event] = []
-
-    def run(self, work: Callable[..., Result], /, *args: object) -> Awaitable[Result]:
-        return asyncio.ensure_future(self._run(work, args))
-
-    async def _run(self, work: Callable[..., Result], args: tuple[object, ...]) -> Result:
-        if work.__name__ != self.name:
-            return work(*args)
-        event = asyncio.Event()
-        self.held.append(event)
-        if self.after:
-            result = work(*args)
-            await event.wait()
-            return result
-        await event.wait()
-        return work(*args)
 
 
 async def turns(count: int = 30) -> None:

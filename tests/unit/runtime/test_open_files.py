@@ -237,7 +237,7 @@ files = [disk.open(f"{sys.argv[1]}/{number}", create=True) for number in range(1
 for number, file in enumerate(files):
     file.append([b"%03d" % number])
 assert all(file.read_at(0, 3) == b"%03d" % number for number, file in enumerate(files))
-assert len(disk.list_files(sys.argv[1])) == 100
+assert len(disk.list_sizes(sys.argv[1])) == 100
 disk.rename(f"{sys.argv[1]}/0", f"{sys.argv[1]}/zero")
 disk.write_atomically(f"{sys.argv[1]}/1", b"new")
 others = []
