@@ -33,6 +33,7 @@ _CLEAN_LOGS_AT_ONCE = 64
 _CLOSES_AT_ONCE = 8
 _RETRY_SECONDS = 10.0
 _PRODUCERS_AT_ONCE = 1000
+_LOGS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +343,9 @@ class LogManager:
     async def expire_producers(self) -> None:
         """Forget silent producers, a bounded number in one turn of the loop."""
         now_ms = self._clock.now_ms()
-        for log in self.all_logs():
+        for number, log in enumerate(self.all_logs(), 1):
+            if not number % _LOGS_AT_ONCE:
+                await asyncio.sleep(0)
             state = log.producer_state
             producer_ids = list(state.producers)
             for first in range(0, len(producer_ids), _PRODUCERS_AT_ONCE):
