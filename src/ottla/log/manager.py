@@ -361,6 +361,8 @@ class LogManager:
         1. logs are flushed and closed   2. checkpoints are written   3. the clean-shutdown marker is written
         4. the lock is given back. A directory where something failed gets no marker.
         """
+        if self._creating:
+            await asyncio.wait(list(self._creating.values()))
         for task, log in list(self._deletions.items()):
             task.cancel()
             log.close_files()
