@@ -143,6 +143,9 @@ class Server:
             try:
                 sock, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                if self._is_short:
+                    self._is_short = False
+                    logger.info("everyone who waited to be accepted is")
                 return
             except OSError as error:
                 if error.errno not in OUT_OF_DESCRIPTORS:
@@ -153,9 +156,6 @@ class Server:
                 self._stop_accepting()
                 self._accept_timer = self.loop.call_later(ACCEPT_PAUSE_SECONDS, self._start_accepting)
                 return
-            if self._is_short:
-                self._is_short = False
-                logger.info("connections are accepted again")
             self._admit(sock, str(address[0]), int(address[1]), listener)
 
     def _admit(self, sock: socket.socket, host: str, port: int, listener: str) -> None:
@@ -192,6 +192,10 @@ class Server:
             del self._per_address[connection.peer_host]
         if not self.connections:
             self._nobody_left.set()
+        if self._accept_timer is not None:
+            # Its descriptor is free now, so whoever waits need not wait longer.
+            self._accept_timer.cancel()
+            self._accept_timer = None
         if not self._accepting and self._accept_timer is None and not self._stopping:
             self._start_accepting()
 

@@ -29,6 +29,8 @@ from ottla.runtime import Clock, Disk, Executor, IdSource
 
 logger = logging.getLogger(__name__)
 
+_LOGS_AT_ONCE = 500
+
 
 @dataclass(frozen=True, slots=True)
 class CleanerSettings:
@@ -147,7 +149,13 @@ class LogCleaner:
     # Choosing.
 
     async def _dirty_logs(self) -> list[DirtyLog]:
-        return [await self._measure(log) for log in self._logs.all_logs() if self._may_clean(log)]
+        dirty: list[DirtyLog] = []
+        for number, log in enumerate(self._logs.all_logs(), 1):
+            if self._may_clean(log):
+                dirty.append(await self._measure(log))
+            if not number % _LOGS_AT_ONCE:
+                await asyncio.sleep(0)
+        return dirty
 
     def _may_clean(self, log: Log) -> bool:
         return (

@@ -8,6 +8,7 @@ batches are not compressed, and the loop has its turn after each. Whoever compac
 segments are only added meanwhile; when the log is closed the work is given up after the piece at hand.
 """
 
+import asyncio
 from array import array
 from collections.abc import Sequence
 
@@ -20,10 +21,11 @@ from ottla.log.segment import Indexes, Segment
 from ottla.log.time_index import TimeIndex
 from ottla.records import BatchFilter, OffsetMap, filter_batches, map_batches, read_header, scan_headers
 from ottla.records.errors import CorruptRecord, cut_batch
-from ottla.runtime import Disk, Executor, File
+from ottla.runtime import Disk, Executor, File, is_shortage
 
 PIECE_BYTES = 512 * 1024
 BYTES_PER_SLOT = 24
+_SHORTAGE_PAUSE_SECONDS = 0.1
 
 
 class CompactionStopped(Exception):
@@ -153,7 +155,13 @@ class Compaction:
         except BaseException:
             await run(compaction_swap.drop_cleaned, self._disk, new)
             raise
-        await run(compaction_swap.begin_swap, self._disk, new)
+        try:
+            await run(compaction_swap.begin_swap, self._disk, new)
+        except OSError as error:
+            if is_shortage(error):
+                # A rename that has no descriptor to be synced with is not begun: the records are still `.cleaned`.
+                await run(compaction_swap.drop_cleaned, self._disk, new)
+            raise
         # Readers go to the new segment before the old files lose their names: an index is read by its name. Searches
         # that began before may still come to an old segment; they find it without an index, and walk.
         await log.replace_segments(group, new)
@@ -161,10 +169,21 @@ class Compaction:
         for segment in group:
             self._cache.forget(segment)
             segment.use_indexes(Indexes(OffsetIndex(), TimeIndex()))
-        self.leftovers += await run(compaction_swap.finish_swap, self._disk, new, group)
+        self.leftovers += await self._finish_swap(new, group)
         new.release_indexes()
         self.bytes_read += sum(segment.size_bytes for segment in group)
         self.bytes_written += new.size_bytes
+
+    async def _finish_swap(self, new: Segment, group: tuple[Segment, ...]) -> list[str]:
+        """What was begun is finished when there are descriptors again; by the next start, if the log is closed."""
+        while True:
+            try:
+                return await self._executor.run(compaction_swap.finish_swap, self._disk, new, group)
+            except OSError as error:
+                if not is_shortage(error):
+                    raise
+            self._check_going_on()
+            await asyncio.sleep(_SHORTAGE_PAUSE_SECONDS)
 
     def _filter(self, offset_map: OffsetMap) -> BatchFilter:
         horizon_ms = min(self._now_ms + self._log.config.delete_retention_ms, INT64_MAX)

@@ -85,9 +85,16 @@ def begin_swap(disk: Disk, segment: Segment) -> None:
 
 
 def finish_swap(disk: Disk, segment: Segment, old: Sequence[Segment]) -> list[str]:
-    """Steps 3 and 4; returns what is left to be deleted once nobody reads it any more."""
+    """Steps 3 and 4; returns what is left to be deleted once nobody reads it any more.
+
+    May be called again when it was cut short. An old segment whose records were renamed is done: what has its other
+    names by then may be the new one's.
+    """
     left: list[str] = []
     for part in old:
+        if part.file.path.endswith(DELETED_SUFFIX):
+            left.append(part.file.path)
+            continue
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             disk.delete(part.path_of(suffix))
         left.append(part.path_of(LOG_SUFFIX) + DELETED_SUFFIX)

@@ -34,6 +34,7 @@ _CLEAN_LOGS_AT_ONCE = 64
 _CLOSES_AT_ONCE = 8
 _RETRY_SECONDS = 10.0
 _PRODUCERS_AT_ONCE = 1000
+_LOGS_AT_ONCE = 500
 
 
 class LogManager:
@@ -377,7 +378,9 @@ class LogManager:
     async def expire_producers(self) -> None:
         """Forget silent producers, a bounded number in one turn of the loop."""
         now_ms = self._clock.now_ms()
-        for log in self.all_logs():
+        for number, log in enumerate(self.all_logs(), 1):
+            if not number % _LOGS_AT_ONCE:
+                await asyncio.sleep(0)
             state = log.producer_state
             producer_ids = list(state.producers)
             for first in range(0, len(producer_ids), _PRODUCERS_AT_ONCE):
@@ -393,6 +396,8 @@ class LogManager:
         1. logs are flushed and closed   2. checkpoints are written   3. the clean-shutdown marker is written
         4. the lock is given back. A directory where something failed gets no marker.
         """
+        if self._creating:
+            await asyncio.wait(list(self._creating.values()))
         for task, log in list(self._deletions.items()):
             task.cancel()
             log.close_files()

@@ -12,6 +12,7 @@ A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing else. Top
 are left out: this is what tools expect that ask every broker.
 """
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 logger = logging.getLogger(__name__)
+
+LOGS_PER_TURN = 500
 
 
 @serves(DescribeLogDirsRequest, abandon_on_close=True)
@@ -63,7 +66,9 @@ async def _describe(
     if directory.failure is not None:
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for log in broker.logs.all_logs():
+    for number, log in enumerate(broker.logs.all_logs(), 1):
+        if not number % LOGS_PER_TURN:
+            await asyncio.sleep(0)
         topic, index = log.topic_partition
         if log.directory is directory and (wanted is None or log.topic_partition in wanted):
             if topic not in topics:

@@ -15,6 +15,7 @@ A topic that is asked for and does not exist is created where `auto.create.topic
 it. Unlike Kafka, which sends the client away with an error until it is there, the answer waits for it.
 """
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 AUTO_CREATION_CHOICE_SINCE_VERSION = 4
 BY_ID_SINCE_VERSION = 12
+PARTITIONS_PER_TURN = 500
 
 
 @serves(MetadataRequest)
@@ -62,9 +64,9 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
         ),
     )
     if wanted is None:
-        response.topics = [_topic(image, topic, context.listener) for _, topic in sorted(image.topics.items())]
+        response.topics = [await _topic(image, topic, context.listener) for _, topic in sorted(image.topics.items())]
     else:
-        response.topics = [_one(image, topic, context.listener) for topic in wanted]
+        response.topics = [await _one(image, topic, context.listener) for topic in wanted]
     if request.include_topic_authorized_operations:
         for topic in response.topics:
             if not topic.error_code:
@@ -108,12 +110,12 @@ def _broker(registration: BrokerRegistration, listener: str) -> MetadataResponse
     )
 
 
-def _one(image: ClusterImage, wanted: MetadataRequestTopic, listener: str) -> MetadataResponseTopic:
+async def _one(image: ClusterImage, wanted: MetadataRequestTopic, listener: str) -> MetadataResponseTopic:
     if wanted.topic_id != ZERO_UUID:
         topic = image.topics_by_id.get(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
-        return _topic(image, topic, listener)
+        return await _topic(image, topic, listener)
     name = wanted.name or ""
     if topic_name_problem(name) is not None:
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
@@ -122,21 +124,31 @@ def _one(image: ClusterImage, wanted: MetadataRequestTopic, listener: str) -> Me
         return MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, is_internal=name in INTERNAL_TOPICS
         )
-    return _topic(image, topic, listener)
+    return await _topic(image, topic, listener)
 
 
-def _topic(image: ClusterImage, topic: TopicImage, listener: str) -> MetadataResponseTopic:
+async def _topic(image: ClusterImage, topic: TopicImage, listener: str) -> MetadataResponseTopic:
+    """The loop has its turn where there are very many partitions; the image that they are taken from stays the same."""
+    partitions: list[MetadataResponsePartition] = []
+    errors: dict[int, ErrorCode] = {}
+    for partition in topic.partitions:
+        error = errors.get(partition.leader)
+        if error is None:
+            error = errors[partition.leader] = leader_error(image, partition, listener)
+        partitions.append(_partition(partition, error))
+        if not len(partitions) % PARTITIONS_PER_TURN:
+            await asyncio.sleep(0)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(image, partition, listener) for partition in topic.partitions],
+        partitions=partitions,
     )
 
 
-def _partition(image: ClusterImage, partition: PartitionImage, listener: str) -> MetadataResponsePartition:
+def _partition(partition: PartitionImage, error: ErrorCode) -> MetadataResponsePartition:
     return MetadataResponsePartition(
-        error_code=leader_error(image, partition, listener),
+        error_code=error,
         partition_index=partition.index,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,
