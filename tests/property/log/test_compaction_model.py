@@ -6,7 +6,9 @@ import random
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.property.examples import examples
 from tests.unit.log.compacting import CompactingRig
+from tests.unit.log.fragile import FragileDisk
 from tests.unit.log.support import read_all
 
 from ottla.log.cleaner import CleanerSettings
@@ -16,6 +18,7 @@ KEYS = st.sampled_from([b"", b"a", b"b", b"c", b"d" * 40])
 VALUES = st.one_of(st.none(), st.binary(max_size=30))
 RETENTION_MS = 1000
 PRODUCERS = (7, 8)
+EXAMPLES = examples(60)
 
 
 class CompactionMachine(RuleBasedStateMachine):
@@ -28,7 +31,9 @@ class CompactionMachine(RuleBasedStateMachine):
 
     @initialize(segment_bytes=st.sampled_from([300, 800, 4000]), slots=st.sampled_from([3, 8, 50_000]))
     def open(self, segment_bytes: int, slots: int) -> None:
-        self.rig = CompactingRig(segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
+        self.disk = FragileDisk()
+        self.rig = CompactingRig(disk=self.disk, segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
+        self.rig.memory_disk = self.disk
         self.rig.settings = CleanerSettings(dedupe_buffer_bytes=24 * slots)
         self.loop.run_until_complete(self.rig.open())
 
@@ -77,6 +82,26 @@ class CompactionMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
         assert self.rig.log.log_end_offset == len(self.written)
 
+    @rule(calls=st.integers(0, 60), seed=st.integers(0, 2**32))
+    def crash_while_cleaning(self, calls: int, seed: int) -> None:
+        """At any call to the disk; and once more, at any call of the start that follows."""
+        self.loop.run_until_complete(self.rig.log.flush())
+        with self.disk.cut_after(calls):
+            self.loop.run_until_complete(self.rig.clean())
+        self._start_again(seed, calls // 2)
+        self._start_again(seed + 1, None)
+
+    def _start_again(self, seed: int, calls: int | None) -> None:
+        self.rig.cleaner.close()
+        self.disk.power_on()
+        if calls is None:
+            self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
+            assert self.rig.log.log_end_offset == len(self.written)
+        else:
+            self.disk.crash(random.Random(seed).randrange)
+            with self.disk.cut_after(calls):
+                self.loop.run_until_complete(self.rig.open())
+
     def _expect_record(self, record: Record) -> None:
         assert self.written[record.offset] == (record.key, record.value)
 
@@ -114,5 +139,5 @@ class CompactionMachine(RuleBasedStateMachine):
 
 TestCompaction = CompactionMachine.TestCase
 TestCompaction.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
