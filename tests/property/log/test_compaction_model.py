@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.property.examples import examples
 from tests.unit.log.compacting import CompactingRig
-from tests.unit.log.fragile import FragileDisk
+from tests.unit.log.fragile import FragileDisk, end_tasks
 from tests.unit.log.support import read_all
 
 from ottla.log.cleaner import CleanerSettings
@@ -93,6 +93,7 @@ class CompactionMachine(RuleBasedStateMachine):
 
     def _start_again(self, seed: int, calls: int | None) -> None:
         self.rig.cleaner.close()
+        end_tasks(self.loop)
         self.disk.power_on()
         if calls is None:
             self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))

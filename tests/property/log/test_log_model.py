@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.property.examples import examples
-from tests.unit.log.fragile import FragileDisk
+from tests.unit.log.fragile import FragileDisk, end_tasks
 from tests.unit.log.support import START_MS, Rig, append, batch_of, read_all, whole_batches
 
 from ottla.log.config import LogConfig
@@ -247,10 +247,12 @@ class LogMachine(RuleBasedStateMachine):
         # Files that were renamed by then are gone; the start that goes with that was not written yet.
         self.model.start_offset = max(self.model.start_offset, log.log_start_offset)
         self.log = log
+        end_tasks(self.loop)
         self.disk.power_on()
         self.disk.crash(random.Random(seed).randrange)
         with self.disk.cut_after(calls // 2):
             self.loop.run_until_complete(self.rig.open())
+        end_tasks(self.loop)
         self.disk.power_on()
         self.crash(seed + 1)
 

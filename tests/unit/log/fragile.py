@@ -1,5 +1,6 @@
 """A disk whose machine loses its power at a chosen call."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,3 +38,12 @@ class FragileDisk(MemoryDisk):
 
     def power_on(self) -> None:
         self.calls_left = None
+
+
+def end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Nothing that was under way when the power went may go on in the next life of the machine."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
