@@ -123,7 +123,8 @@ def test_read_only_while_running(server: ServerProcess, small_disk: Path) -> Non
     server.start()
     with connect(server) as client:
         until(lambda: fetch(client, "t", 0, partition=1).error_code == GOOD)
-        assert consume(client, "t", len(acknowledged), partition=1) == acknowledged
+        # One that was refused may be there as well: it was written before the directory failed.
+        assert consume(client, "t", len(acknowledged), partition=1)[: len(acknowledged)] == acknowledged
         assert [write(client, partition, b"again") for partition in range(2)] == [GOOD, GOOD]
 
 
