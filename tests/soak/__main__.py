@@ -1,10 +1,12 @@
-"""`python -m tests.soak`: the long form of the crash test, with its result written into docs/SOAK.md."""
+"""`python -m tests.soak`: the long forms of the tests of crashes and damage, with their results in docs/SOAK.md."""
 
 import os
+import random
 import re
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,50 +14,106 @@ from rich.console import Console
 from tests.peers.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "SOAK.md"
-CRASH_TEST = "tests/compat/clients/test_crash.py"
-HEAD = """\
-# Soak
+INTRODUCTION = (
+    "# Soak\n\n`make soak` runs the long forms of the tests of crashes and damage. `OTTLA_SEED` repeats a run.\n"
+)
 
-`make soak` kills a broker 50 times at random moments while an idempotent producer writes to four partitions, and then
-checks that every acknowledged record is there, once, in order, and where its acknowledgement said. `OTTLA_SEED` repeats
-the moments of a run.
 
-| date | seed | kills | minutes | result |
-|------|------|-------|---------|--------|
-"""
+@dataclass(frozen=True)
+class Part:
+    """Tests with a table of their own on the page. `amount` is how much they try, if they do not say so themselves."""
+
+    title: str
+    text: str
+    tests: str
+    amount_name: str
+    amount: str
+    good: str
+
+    @property
+    def head(self) -> str:
+        columns = (
+            f"| date | seed | {self.amount_name} | minutes | result |\n|------|------|-------|---------|--------|\n"
+        )
+        return f"\n## {self.title}\n\n{self.text}\n\n{columns}"
+
+
+PARTS = (
+    Part(
+        "Kills",
+        """\
+A broker is killed 50 times at random moments while an idempotent producer writes to four partitions; then every
+acknowledged record must be there, once, in order, and where its acknowledgement said.""",
+        "tests/compat/clients/test_crash.py",
+        "kills",
+        "50",
+        "nothing lost",
+    ),
+    Part(
+        "Damage",
+        """\
+Every kind of damage to every kind of file of a partition, after a stop, after a kill and under a running broker, for
+several codecs and kinds of topics: only what was destroyed may be missing.""",
+        "tests/damage/test_partition_files.py",
+        "cases",
+        "",
+        "only the destroyed missing",
+    ),
+    Part(
+        "Models",
+        "Log and compaction against plain lists, with a crash at any call to the disk, recovery included.",
+        "tests/property/log",
+        "examples",
+        "1200 each",
+        "no difference",
+    ),
+)
 
 
 def main() -> int:
     console = Console()
-    began = time.monotonic()
-    with console.status("killing and restarting a broker; this takes some minutes"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:randomly", CRASH_TEST],
-            cwd=REPOSITORY,
-            env={**os.environ, "OTTLA_SOAK": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-    console.print(done.stdout, markup=False, highlight=False)
-    minutes = (time.monotonic() - began) / 60
-    write_row(PAGE, done.stdout, minutes, passed=done.returncode == 0)
-    return done.returncode
+    seed = os.environ.get("OTTLA_SEED") or str(random.SystemRandom().randrange(2**32))
+    worst = 0
+    for part in PARTS:
+        began = time.monotonic()
+        with console.status(f"{part.title.lower()}: this takes some minutes"):
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-s",
+                    "-p",
+                    "no:randomly",
+                    f"--hypothesis-seed={seed}",
+                    part.tests,
+                ],
+                cwd=REPOSITORY,
+                env={**os.environ, "OTTLA_SOAK": "1", "OTTLA_SEED": seed},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+        console.print(done.stdout, markup=False, highlight=False)
+        minutes = (time.monotonic() - began) / 60
+        amount = part.amount or str(sum(map(int, re.findall(r"(\d+) cases", done.stdout))))
+        result = part.good if done.returncode == 0 else "failed"
+        write_row(PAGE, part, (seed, amount, f"{minutes:.1f}", result))
+        worst = max(worst, done.returncode)
+    return worst
 
 
-def write_row(page: Path, output: str, minutes: float, *, passed: bool) -> None:
-    """Add one line to the table; the page is begun when there is none."""
-    seed = re.search(r"OTTLA_SEED=(\d+)", output)
-    cells = (
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
-        seed[1] if seed else "unknown",
-        "50",
-        f"{minutes:.1f}",
-        "nothing lost" if passed else "failed",
-    )
-    text = page.read_text(encoding="utf-8") if page.exists() else HEAD
-    page.write_text(f"{text}| {' | '.join(cells)} |\n", encoding="utf-8")
+def write_row(page: Path, part: Part, cells: tuple[str, ...]) -> None:
+    """Add one line to the table of a part; what is not there yet is begun."""
+    text = page.read_text(encoding="utf-8") if page.exists() else INTRODUCTION
+    if f"\n## {part.title}\n" not in text:
+        text = text.rstrip("\n") + "\n" + part.head
+    before, title, rest = text.partition(f"\n## {part.title}\n")
+    table, *others = re.split(r"(?=\n## )", rest, maxsplit=1)
+    row = " | ".join((f"{datetime.now(UTC):%Y-%m-%d %H:%M}", *cells))
+    page.write_text(before + title + table.rstrip("\n") + f"\n| {row} |\n" + "".join(others), encoding="utf-8")
 
 
 if __name__ == "__main__":

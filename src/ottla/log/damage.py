@@ -12,7 +12,6 @@ Offsets never change, so a reader of a destroyed batch gets CORRUPT_MESSAGE or a
 and one that asks for any other offset gets its records.
 """
 
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from ottla.records.errors import CorruptRecord
 from ottla.runtime import File
 
 _BASE_OFFSET = struct.Struct(">q")
-# Base offset (its upper half), length, leader epoch, magic: few bytes that are no header look like this.
-_LOOKS_LIKE_A_BATCH = b"(?=(?:%b|%b).{4}[\\x00-\\x7f].{7}\\x02)"
+_MAGIC = b"\x02"
+_MAGIC_AT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +47,19 @@ class Damage:
 def find_next_batch(file: File, position: int, end: int, base_offset: int) -> tuple[int, BatchHeader] | None:
     """The first whole batch at or after `position` that has a right CRC and begins at `base_offset` or later."""
     upper = base_offset >> 32
-    halves = [re.escape(struct.pack(">I", half & 0xFFFF_FFFF)) for half in (upper, upper + 1)]
-    pattern = re.compile(_LOOKS_LIKE_A_BATCH % tuple(halves), re.DOTALL)
+    halves = tuple(struct.pack(">I", half & 0xFFFF_FFFF) for half in (upper, upper + 1))
     while end - position >= HEADER_BYTES:
         chunk = file.read_at(position, min(CHUNK_BYTES, end - position))
-        for match in pattern.finditer(chunk):
-            start = position + match.start()
-            (found_offset,) = _BASE_OFFSET.unpack_from(chunk, match.start())
-            if found_offset >= base_offset and (header := _good_batch_at(file, start, end)) is not None:
-                return start, header
+        at = chunk.find(_MAGIC, _MAGIC_AT)
+        while at >= 0:
+            start = at - _MAGIC_AT
+            # Few bytes that are no header look like one: the upper half of the base offset, and no negative length.
+            if chunk[start : start + 4] in halves and chunk[start + 8] < 0x80:
+                (found_offset,) = _BASE_OFFSET.unpack_from(chunk, start)
+                header = _good_batch_at(file, position + start, end) if found_offset >= base_offset else None
+                if header is not None:
+                    return position + start, header
+            at = chunk.find(_MAGIC, at + 1)
         if len(chunk) < HEADER_BYTES:
             return None
         position += len(chunk) - HEADER_BYTES + 1
@@ -90,6 +93,7 @@ def scan_readable(file: File, position: int, end: int, base_offset: int) -> Iter
     before and after it is not.
     """
     certain = expected = base_offset
+    last = None
     while position < end:
         for place, header in scan_batches(file, position, end, verify=False):
             if header.base_offset >= expected:
@@ -97,13 +101,15 @@ def scan_readable(file: File, position: int, end: int, base_offset: int) -> Iter
             elif header.base_offset < certain or _good_batch_at(file, place, end) is None:
                 break
             yield place, header
-            expected, position = header.next_offset, place + header.size_bytes
+            last, expected, position = place, header.next_offset, place + header.size_bytes
         if position >= end:
             return
-        following = _following(file, position, end, certain)
+        # The batch before may be the one whose length is wrong.
+        is_suspect = last is not None and _good_batch_at(file, last, end) is None
+        following = _following(file, last if is_suspect and last is not None else position, end, certain)
         if following is None:
             return
-        position = following[0]
+        position, last = following[0], None
         expected = certain
 
 

@@ -32,7 +32,7 @@ _BEFORE_LENGTH_ENDS = 12
 # Enough for the usual distance between two index entries.
 _SCAN_BYTES = 4096 + HEADER_BYTES
 # How far the next good batch is looked for behind bytes that are none; this happens on the loop.
-_AROUND_DAMAGE_BYTES = 4 * 1024 * 1024
+_AROUND_DAMAGE_BYTES = 2 * 1024 * 1024
 _LAST_OFFSET = attrgetter("last_offset")
 _SIZE_BYTES = attrgetter("size_bytes")
 # Two generations of this many positions are remembered; the older one is dropped as a whole.
@@ -208,7 +208,7 @@ class Segment:
                     # Larger than the chunk; its header is enough.
                     headers = [read_header(chunk)]
             except CorruptRecord:
-                return self._walk_around_damage(offset, position)
+                return self._walk_around_damage(offset, start, position)
             first_offset = headers[0].base_offset
             if first_offset < self.base_offset or (position == start > 0 and first_offset > offset):
                 raise BrokenSegment(f"offset {first_offset} at {position} of {file.path}")
@@ -222,11 +222,11 @@ class Segment:
             if number < len(headers):
                 self.remember(headers[number].base_offset, position)
                 return position
-        return end
+        return end if position == end else self._walk_around_damage(offset, start, end)
 
-    def _walk_around_damage(self, offset: int, position: int) -> int:
+    def _walk_around_damage(self, offset: int, position: int, noticed_at: int) -> int:
         """The same where some bytes are no batch; BrokenSegment when `offset` may have been in them."""
-        end = min(self.file.size, position + _AROUND_DAMAGE_BYTES)
+        end = min(self.file.size, noticed_at + _AROUND_DAMAGE_BYTES)
         good_until = position
         for place, header in scan_readable(self.file, position, end, self.base_offset):
             if header.last_offset >= offset:

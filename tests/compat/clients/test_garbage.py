@@ -6,7 +6,6 @@ a plain topic it stores what it was given; the story after that is the same for 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from tests.compat.clients.adapters.aio import AiokafkaClient
 from tests.compat.clients.adapters.confluent import ConfluentClient
 from tests.compat.clients.adapters.kafka_python import KafkaPythonClient
 from tests.compat.clients.model import CREATE_TIME_MS, Client, Message
+from tests.damage.garbage import GARBAGE_AT_MS, garbage
 from tests.peers.process import ServerProcess
 from tests.unit.broker.api.questions import create_topic, fetch, produce
 from tests.wire_client import WireClient
@@ -24,29 +24,15 @@ from ottla.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     TopicRequest,
 )
-from ottla.records import Codec, Record, build_batch, crc32c
+from ottla.records import Codec
 
 pytestmark = pytest.mark.timeout(120)
 
-HEADER_BYTES = 61
 CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 REFUSED = {
     "ottla": (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE),
     "kafka": (ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR),
 }
-GARBAGE_AT_MS = CREATE_TIME_MS + 10
-
-
-def garbage(codec: Codec, producer_id: int = -1) -> bytes:
-    """The header of one record, and a body that no codec and no parser can make sense of."""
-    epoch, sequence = (0, 0) if producer_id >= 0 else (-1, -1)
-    record = Record(0, GARBAGE_AT_MS, b"key", b"value" * 10, [])
-    batch = bytearray(
-        build_batch([record], codec=codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
-    )
-    batch[HEADER_BYTES:] = b"\xff" * (len(batch) - HEADER_BYTES)
-    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
-    return bytes(batch)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import random
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.property.examples import examples
 from tests.unit.log.compacting import CompactingRig
+from tests.unit.log.fragile import FragileDisk, end_tasks
 from tests.unit.log.support import read_all
 
 from ottla.log.cleaner import CleanerSettings
@@ -18,6 +20,7 @@ VALUES = st.one_of(st.none(), st.binary(max_size=30))
 SEGMENT_BYTES = (520, 800, 4000)
 RETENTION_MS = 1000
 PRODUCERS = (7, 8)
+EXAMPLES = examples(60)
 
 
 class CompactionMachine(RuleBasedStateMachine):
@@ -34,7 +37,9 @@ class CompactionMachine(RuleBasedStateMachine):
         open_files=st.sampled_from([1, 3, 4096]),
     )
     def open(self, segment_bytes: int, slots: int, open_files: int) -> None:
-        self.rig = CompactingRig(segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
+        self.disk = FragileDisk()
+        self.rig = CompactingRig(disk=self.disk, segment_bytes=segment_bytes, delete_retention_ms=RETENTION_MS)
+        self.rig.memory_disk = self.disk
         self.rig.settings = CleanerSettings(dedupe_buffer_bytes=24 * slots)
         self.rig.memory_disk.open_files.limit = open_files
         self.loop.run_until_complete(self.rig.open())
@@ -89,6 +94,27 @@ class CompactionMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
         assert self.rig.log.log_end_offset == len(self.written)
 
+    @rule(calls=st.integers(0, 60), seed=st.integers(0, 2**32))
+    def crash_while_cleaning(self, calls: int, seed: int) -> None:
+        """At any call to the disk; and once more, at any call of the start that follows."""
+        self.loop.run_until_complete(self.rig.log.flush())
+        with self.disk.cut_after(calls):
+            self.loop.run_until_complete(self.rig.clean())
+        self._start_again(seed, calls // 2)
+        self._start_again(seed + 1, None)
+
+    def _start_again(self, seed: int, calls: int | None) -> None:
+        self.rig.cleaner.close()
+        end_tasks(self.loop)
+        self.disk.power_on()
+        if calls is None:
+            self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
+            assert self.rig.log.log_end_offset == len(self.written)
+        else:
+            self.disk.crash(random.Random(seed).randrange)
+            with self.disk.cut_after(calls):
+                self.loop.run_until_complete(self.rig.open())
+
     def _expect_record(self, record: Record) -> None:
         assert self.written[record.offset] == (record.key, record.value)
 
@@ -126,5 +152,5 @@ class CompactionMachine(RuleBasedStateMachine):
 
 TestCompaction = CompactionMachine.TestCase
 TestCompaction.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

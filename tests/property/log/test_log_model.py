@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.property.examples import examples
+from tests.unit.log.fragile import FragileDisk, end_tasks
 from tests.unit.log.support import START_MS, Rig, append, batch_of, read_all, whole_batches
 
 from ottla.log.config import LogConfig
@@ -16,6 +18,7 @@ from ottla.records import Codec, read_header, read_records
 
 PRODUCERS = (7, 8)
 GARBAGE = b"\x00\x01\x02"
+OPERATIONS = ("append", "flush", "delete_records", "retention", "restart")
 
 
 @dataclass
@@ -87,14 +90,15 @@ class LogMachine(RuleBasedStateMachine):
         open_files=st.sampled_from([1, 2, 4096]),
     )
     def open(self, segment_bytes: int, interval: int, index_bytes: int, open_files: int) -> None:
-        self.rig = Rig(
-            LogConfig(
-                segment_bytes=segment_bytes,
-                index_interval_bytes=interval,
-                segment_index_bytes=index_bytes,
-                segment_ms=5000,
-            )
+        config = LogConfig(
+            segment_bytes=segment_bytes,
+            index_interval_bytes=interval,
+            segment_index_bytes=index_bytes,
+            segment_ms=5000,
         )
+        self.disk = FragileDisk()
+        self.rig = Rig(config, disk=self.disk)
+        self.rig.memory_disk = self.disk
         self.rig.memory_disk.open_files.limit = open_files
         self.log = self.loop.run_until_complete(self.rig.open())
 
@@ -240,6 +244,40 @@ class LogMachine(RuleBasedStateMachine):
         assert self.model.end_offset == end
         self._forget(old_start)
 
+    @rule(operation=st.sampled_from(OPERATIONS), calls=st.integers(0, 25), seed=st.integers(0, 2**32))
+    def crash_inside(self, operation: str, calls: int, seed: int) -> None:
+        """At any call to the disk of whatever is under way, the start after a clean stop and its recovery included."""
+        flushed, log = self.log.flushed_offset, self.log
+        with self.disk.cut_after(calls):
+            self._do(operation)
+        self.model.flushed_offset = max(self.model.flushed_offset, flushed, log.flushed_offset)
+        # Files that were renamed by then are gone; the start that goes with that was not written yet.
+        self.model.start_offset = max(self.model.start_offset, log.log_start_offset)
+        self.log = log
+        end_tasks(self.loop)
+        self.disk.power_on()
+        self.disk.crash(random.Random(seed).randrange)
+        with self.disk.cut_after(calls // 2):
+            self.loop.run_until_complete(self.rig.open())
+        end_tasks(self.loop)
+        self.disk.power_on()
+        self.crash(seed + 1)
+
+    def _do(self, operation: str) -> None:
+        if operation == "append":
+            for number in range(6):
+                self.append_plain([40, 3], number, Codec.NONE, 0)
+        elif operation == "retention":
+            self.apply_retention(300, 1.0)
+        elif operation == "delete_records":
+            self.delete_records(0.7)
+            self.checkpoint()
+        elif operation == "restart":
+            self.restart()
+        else:
+            self.flush()
+            self.checkpoint()
+
     def _forget(self, old_start: int) -> None:
         """What is below the start may be unknown after a crash, and all is when not even the start was reached."""
         model = self.model
@@ -354,6 +392,6 @@ class LogMachine(RuleBasedStateMachine):
 
 
 LogMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLogModel = LogMachine.TestCase

@@ -4,29 +4,11 @@ import asyncio
 import random
 
 from tests.unit.log.compacting import CompactingRig
+from tests.unit.log.fragile import FragileDisk, PowerCut
 
 from ottla.records import Record
-from ottla.testing import MemoryDisk
 
-MUTATING = ("append", "truncate", "sync", "rename", "delete", "sync_directory", "write_atomically", "open")
 SEEDS = range(6)
-
-
-class PowerCut(BaseException):
-    """Not an error of the disk: nobody gets to handle it."""
-
-
-class FragileDisk(MemoryDisk):
-    """Stops the machine at the n-th call that changes something."""
-
-    calls_left: int | None = None
-
-    def check_fault(self, operation: str, path: str) -> None:
-        if self.calls_left is not None and operation in MUTATING:
-            if self.calls_left == 0:
-                raise PowerCut
-            self.calls_left -= 1
-        super().check_fault(operation, path)
 
 
 async def filled(disk: FragileDisk) -> CompactingRig:

@@ -5,7 +5,7 @@ import errno
 from collections.abc import Mapping
 
 import pytest
-from tests.unit.replication.rig import NODE_ID, TOPIC_ID, Rig, appended, visible
+from tests.unit.replication.rig import NODE_ID, TOPIC_ID, Rig, appended, turns, visible
 
 from ottla.cluster.image import BrokerConfigs, ClusterImage, PartitionImage, TopicImage
 from ottla.log.config import LogConfig
@@ -122,7 +122,9 @@ def test_partitions_are_added_and_settings_change_in_place() -> None:
     asyncio.run(scenario())
 
 
-def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_removed() -> None:
+def test_a_log_of_another_topic_of_that_name_is_set_aside_and_not_deleted() -> None:
+    """A changed byte in its topic id must not cost its records."""
+
     async def scenario() -> None:
         rig = Rig()
         log = await rig.logs.create_log("one", 0, A, LogConfig())
@@ -130,6 +132,9 @@ def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_removed() -> None:
         await replicas.apply(cluster(1, topic("one", B)))
         assert replicas.partition("one", 0).log is not log
         assert replicas.partition("one", 0).log.topic_id == B
+        (aside,) = (name for name in rig.disk.list_directory("/data") if name.endswith("-stray"))
+        assert aside.startswith("one-0.")
+        assert f"{0:020d}.log" in rig.disk.list_directory(f"/data/{aside}")
 
     asyncio.run(scenario())
 
@@ -251,5 +256,41 @@ def test_new_defaults_reach_topics_that_did_not_change() -> None:
         await replicas.apply(cluster(3, one, two, configs=BrokerConfigs({None: defaults}, {None: 0})))
         assert replicas.partition("one", 0).log.config.retention_ms == 5
         assert replicas.partition("two", 0).log.config.retention_ms == 7
+
+    asyncio.run(scenario())
+
+
+def test_a_directory_may_fail_while_new_defaults_are_applied() -> None:
+    """Its partitions leave the table while the loop over them waits for a flush."""
+
+    async def scenario() -> None:
+        rig = Rig()
+        defaults: dict[str, str] = {}
+        replicas = ReplicaManager(
+            NODE_ID,
+            rig.logs,
+            rig.clock,
+            rig.executor,
+            lambda overrides: LogConfig.from_properties(overrides, defaults),
+        )
+        one = topic("one", A, leaders=(NODE_ID, NODE_ID, NODE_ID))
+        await replicas.apply(cluster(1, one))
+        for index in range(3):
+            appended(replicas.partition("one", index), b"value")
+        defaults["log.flush.interval.messages"] = "1"
+        rig.executor.holds = True
+        applying = asyncio.ensure_future(
+            replicas.apply(cluster(2, one, configs=BrokerConfigs({None: defaults}, {None: 0})))
+        )
+        await turns()
+        assert rig.executor.holding
+        rig.disk.fail("sync", errno.EIO)
+        rig.directory.fail(OSError(errno.EIO, "the device does not answer"))
+        replicas.take_offline(rig.directory)
+        rig.executor.release()
+        await applying
+        assert replicas.applied_version == 2
+        assert [code(replicas, "one", index) for index in range(3)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+        assert replicas.offline_count == 3
 
     asyncio.run(scenario())
