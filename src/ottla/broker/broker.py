@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +30,13 @@ from ottla.cluster.layout import ensure_layout
 from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.registry import CorruptNode
 from ottla.coordination.embedded import EmbeddedStore
-from ottla.coordination.store import StoreError
+from ottla.coordination.store import Store, StoreError
 from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory, UnusableDirectory
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
-from ottla.runtime import Clock, Disk, IdSource
+from ottla.runtime import Clock, Disk, Executor, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
 from ottla.runtime.real_disk import RealDisk
 
@@ -72,7 +72,8 @@ class Broker:
 
     `start` and `shutdown` (or `crash`) are called once each, on the same loop; what is listed below exists from
     `start` on. One that need not be durable, for tests, starts faster, and a power cut may damage its store.
-    `busy_with` says what keeps clients from being served: starting or ending; empty while they are.
+    `busy_with` says what keeps clients from being served: starting or ending; empty while they are. An executor that is
+    handed in belongs to whoever did; `open_store` is given the path of the store's file.
     """
 
     controller: Controller
@@ -86,10 +87,12 @@ class Broker:
         disk: Disk | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        executor: Executor | None = None,
+        open_store: Callable[[str], Awaitable[Store]] | None = None,
         is_durable: bool = True,
     ) -> None:
         self.config = config
-        self._is_durable = is_durable
+        self._open_store = open_store or (lambda path: EmbeddedStore.open(path, is_durable=is_durable))
         self.settings = DynamicConfig(config)
         self.endpoints: tuple[Endpoint, ...] = ()
         self.http_endpoints: tuple[Endpoint, ...] = ()
@@ -100,7 +103,10 @@ class Broker:
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
-        self._executor = ThreadExecutor()
+        self._threads: ThreadExecutor | None = None
+        if executor is None:
+            executor = self._threads = ThreadExecutor()
+        self._executor = executor
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self._clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
         self._stack_of_crash = contextlib.AsyncExitStack()
@@ -170,14 +176,15 @@ class Broker:
             raise
 
     async def _start(self) -> None:
-        self._stack.callback(self._executor.shutdown)
-        self._stack_of_crash.callback(self._executor.shutdown)
+        if self._threads is not None:
+            self._stack.callback(self._threads.shutdown)
+            self._stack_of_crash.callback(self._threads.shutdown)
         if self._watching is not None:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
         directories = self._open_directories()
-        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
+        store = await self._open_store(os.path.join(directories[0].path, STORE_FILE))
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
         cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id)
@@ -284,7 +291,7 @@ class Broker:
             self.config.node_id, self._logs, self._clock, self._executor, self.settings.topic_config
         )
 
-    def _join_cluster(self, store: EmbeddedStore) -> BrokerLifecycle:
+    def _join_cluster(self, store: Store) -> BrokerLifecycle:
         config = self.config
         self.controller = Controller(
             store,
