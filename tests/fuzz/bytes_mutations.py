@@ -10,6 +10,7 @@ INTERESTING = (0, 1, 0x7F, 0x80, 0xFF, 0x20, 0x30, 0x0A)
 NUMBERS = (0, 1, -1, 2, 127, 128, 255, 256, 32_767, -32_768, 65_535, 65_536, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 MOST_CHANGES = 6
 PAIRS_TRIED = 4
+SURE_BYTES = 2
 # A long piece that stands in the input is hardly there by chance.
 LONGEST_FIRST_SHARE = 0.7
 
@@ -137,6 +138,16 @@ def satisfy(dice: random.Random, data: bytes, pairs: Sequence[Pair]) -> bytes | 
             if have and have != want and (position := _find(dice, data, have)) >= 0:
                 return data[:position] + want + data[position + len(have) :]
     return None
+
+
+def satisfied(data: bytes, pair: Pair) -> list[bytes]:
+    """The inputs for which a comparison would most likely hold: its longest form, in the first and the last place."""
+    for have, want in sorted(_swaps(pair), key=lambda swap: -len(swap[0])):
+        first = data.find(have)
+        if len(have) >= SURE_BYTES and have != want and first >= 0:
+            places = sorted({first, data.rfind(have)})
+            return [data[:place] + want + data[place + len(have) :] for place in places]
+    return []
 
 
 def _find(dice: random.Random, data: bytes, piece: bytes) -> int:

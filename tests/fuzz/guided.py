@@ -8,17 +8,19 @@ import hashlib
 import random
 import resource
 import traceback
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fuzz.bytes_mutations import havoc, satisfy
+from tests.fuzz.bytes_mutations import havoc, satisfied, satisfy
 from tests.fuzz.instrument import Coverage, Pair
 from tests.fuzz.target import Finding, Target
 
 NEWEST = 40
 NEWEST_SHARE = 0.5
 PAIRS_SHARE = 0.2
+TRIES_OF_ONE_COMPARISON = 16
 MEMORY_JUMP_LIMIT_KIB = 128 * 1024
 MOST_FINDINGS = 20
 
@@ -64,6 +66,8 @@ class Search:
     executions: int = 0
     most_steps: int = 0
     _reached: int = 0
+    _queue: deque[bytes] = field(default_factory=deque)
+    _tries: Counter[int] = field(default_factory=Counter)
     _features: set[Hashable] = field(default_factory=set)
 
     @property
@@ -81,7 +85,8 @@ class Search:
             self.corpus += [Entry(data) for data in known] or [Entry(b"")]
 
     def step(self) -> None:
-        self.execute(self._next_input()[: self.target.longest_bytes])
+        data = self._queue.popleft() if self._queue else self._next_input()
+        self.execute(data[: self.target.longest_bytes])
 
     def execute(self, data: bytes) -> None:
         """Run one input; keep it, or what it broke."""
@@ -106,6 +111,15 @@ class Search:
             self._reached |= new
             self._features |= features
             self.corpus.append(Entry(data, tuple(coverage.pairs.values())))
+            self._queue_what_would_satisfy(data)
+
+    def _queue_what_would_satisfy(self, data: bytes) -> None:
+        """What is new is first given what its comparisons were looking for; each of them gets a few tries in all."""
+        for site, pair in self.coverage.pairs.items():
+            if self._tries[site] < TRIES_OF_ONE_COMPARISON:
+                made = satisfied(data, pair)
+                self._tries[site] += len(made)
+                self._queue += made
 
     def _next_input(self) -> bytes:
         dice = self.dice

@@ -53,6 +53,11 @@ def batch(count: int = 2, codec: Codec = Codec.NONE, key: bytes | None = b"k", *
     return build_batch(records, codec=codec, **header)  # type: ignore[arg-type]  # all of them take whole numbers
 
 
+def later(seconds: int, value: bytes | None = b"value", codec: Codec = Codec.NONE) -> bytes:
+    """A batch whose time is so far from the others' that it goes into a segment of its own."""
+    return build_batch([Record(0, NOW_MS + 1000 * seconds, b"k", value, [])], codec=codec)
+
+
 def produce(records: bytes | None, topic: str = TOPIC, acks: int = -1, partition: int = 0) -> ProduceRequest:
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])
     return ProduceRequest(acks=acks, timeout_ms=100, topic_data=[data])
@@ -109,6 +114,7 @@ def stories() -> list[bytes]:
         connection(*(produce(batch(3, codec)) for codec in Codec), fetch(), fetch(4), fetch(99)),
         connection(produce(batch(), acks=0), produce(batch(), acks=1), produce(None), produce(batch(), "nobody")),
         connection(produce(b"not a batch", acks=0), fetch()),
+        connection(fetch(0), *[produce(batch(), acks=0, partition=77)] * 3),
         connection(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
             produce(batch(base_sequence=0, producer_id=0, producer_epoch=0)),
@@ -130,6 +136,18 @@ def stories() -> list[bytes]:
         connection(produce(batch(5)), delete_records(3), fetch(0), fetch(3), delete_records(-1), delete_records(99)),
         connection(OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=epochs)])),
         connection(produce(batch(key=None), COMPACTED), *[produce(batch(), COMPACTED)] * 3, fetch(0, COMPACTED)),
+        connection(
+            produce(later(0), COMPACTED),
+            produce(later(2, codec=Codec.LZ4), COMPACTED),
+            produce(later(4, None), COMPACTED),
+            produce(later(6), COMPACTED),
+            fetch(0, COMPACTED),
+        ),
+        connection(
+            alter(TOPIC_RESOURCE, TOPIC, retention_ms="1"),
+            *(produce(later(seconds)) for seconds in (-9, -6, -3)),
+            list_offsets(-2),
+        ),
         connection(
             create("new", compression_type="zstd", message_timestamp_type="LogAppendTime"),
             produce(batch(codec=Codec.GZIP), "new"),

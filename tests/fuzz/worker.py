@@ -88,11 +88,10 @@ def run_for(desks: list[Desk], seconds: float) -> None:
             desk.tell()
 
 
-def run_count(desks: list[Desk], executions: int) -> None:
-    for desk in desks:
-        while desk.search.executions < executions:
-            desk.search.step()
-        desk.tell()
+def run_count(desk: Desk, executions: int) -> None:
+    """One target after the other: what the first of them load, later ones find loaded."""
+    while desk.search.executions < executions:
+        desk.search.step()
 
 
 def arguments() -> argparse.Namespace:
@@ -108,6 +107,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     wanted = arguments()
+    began = time.monotonic()
     coverage = Coverage()
     prefer_sources(coverage)
     logger = logging.getLogger("ottla")
@@ -125,11 +125,11 @@ def main() -> int:
         earlier = [] if found_inputs is None else found_inputs.news()
         search.begin([*target.seeds(), *kept_inputs(name), *earlier])
         desks.append(Desk(search, found_inputs, wanted.findings))
+        if wanted.executions is not None:
+            run_count(desks[-1], wanted.executions)
         desks[-1].tell()
     if wanted.executions is None:
-        run_for(desks, wanted.seconds)
-    else:
-        run_count(desks, wanted.executions)
+        run_for(desks, wanted.seconds - (time.monotonic() - began))
     signal.alarm(0)
     for desk in desks:
         desk.tell()

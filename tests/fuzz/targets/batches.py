@@ -4,6 +4,7 @@ An input is what a client or a disk may hold: batches, one behind the other. The
 are read as well where its CRC is wrong, so that a wrong CRC does not hide the rest.
 """
 
+import contextlib
 import random
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
@@ -11,11 +12,23 @@ from typing import Any
 
 from tests.fuzz.frames import batch_with_changes, with_right_crc
 from tests.fuzz.target import Finding, PlainTarget
+from tests.property.records.test_compaction_parity import filtered
 
-from ottla.records import Codec, Record, _native, _pure, build_batch
+from ottla.records import (
+    Codec,
+    Record,
+    _native,
+    _pure,
+    build_batch,
+    read_records,
+    recompress,
+    validate_records,
+)
 from ottla.records.errors import CorruptRecord
 
 HEADER_BYTES = 61
+KEYS_OF_COMPACTION = 40
+DECOMPRESSED_LIMIT_BYTES = 64 * 1024
 TARGET_MS = 1_700_000_000_000
 
 
@@ -66,7 +79,20 @@ class BatchesTarget(PlainTarget):
         outcome = _same("read_header", lambda twin: twin.read_header(data))
         if len(data) > HEADER_BYTES and isinstance(outcome, str) and not data[22] & 0x07:
             self._read_records(data)
+        _same("compaction", lambda twin: filtered(twin, data, KEYS_OF_COMPACTION, TARGET_MS, []))
+        self._open(data)
         return ()
+
+    @staticmethod
+    def _open(data: bytes) -> None:
+        """What clients and the broker do with whole batches, compressed ones too: it works, or they are corrupt."""
+        with contextlib.suppress(CorruptRecord):
+            read_records(data, max_decompressed_bytes=DECOMPRESSED_LIMIT_BYTES)
+        with contextlib.suppress(CorruptRecord):
+            validate_records(data, max_decompressed_bytes=DECOMPRESSED_LIMIT_BYTES)
+            for codec in Codec:
+                if read_records(recompress(data, codec)) != read_records(data):
+                    raise Finding(f"recompressing with {codec.config_name} changed the records")
 
     @staticmethod
     def _read_records(data: bytes) -> None:

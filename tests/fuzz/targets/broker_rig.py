@@ -35,6 +35,8 @@ QUIET_TURNS = 4
 MOST_TURNS = 400
 PATIENCE_STEP_SECONDS = 0.25
 PATIENCE_STEPS = 8
+# Between two clients: long enough for segments to be rolled, cleaned and deleted.
+PAUSE_SECONDS = 1.2
 REQUEST_LIMIT_BYTES = 1 << 20
 BUFFERS_LIMIT_BYTES = 4 << 20
 DISK_BYTES = 64 << 20
@@ -193,8 +195,7 @@ class BrokerRig:
         finally:
             connection.close()
             ours.close()
-        for _ in range(QUIET_TURNS):
-            await asyncio.sleep(0)
+        await asyncio.sleep(PAUSE_SECONDS)
         return bytes(answer)
 
     async def _until_quiet(self, connection: Connection, sock: socket.socket, answer: bytearray) -> None:

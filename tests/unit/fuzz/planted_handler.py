@@ -16,7 +16,7 @@ DOCTORED = """
 def handle(broker, context, request):
     for topic in request.topics:
         for partition in topic.partitions:
-            if partition.partition_index == 1:
+            if partition.partition_index == 0:
                 if partition.timestamp == 0x0BADCAFE:
                     raise RuntimeError("planted")
     return original(broker, context, request)

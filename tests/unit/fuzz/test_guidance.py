@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.corpus_files import read_inputs
-from tests.fuzz.guided import Search
+from tests.fuzz.guided import Entry, Search
 from tests.fuzz.instrument import Coverage, instrumented
 from tests.fuzz.target import PlainTarget
 
 EXECUTIONS = 20_000
+SEED = bytes(12)
 DOCTORED = """
 import struct
 
@@ -45,16 +46,15 @@ class Unguided(Search):
     """The same mutations of what it began with, whatever they reach."""
 
     def execute(self, data: bytes) -> None:
-        kept = list(self.corpus)
         super().execute(data)
-        if self.executions > 1:
-            self.corpus[:] = kept
+        self._queue.clear()
+        self.corpus[:] = [Entry(SEED)]
 
 
 def search(kind: type[Search], executions: int) -> Search:
     coverage = Coverage()
     found = kind(Planted(coverage), coverage, random.Random(1))
-    found.begin([bytes(12)])
+    found.begin([SEED])
     while found.executions < executions and not found.found:
         found.step()
     return found

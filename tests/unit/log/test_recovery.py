@@ -105,17 +105,18 @@ def test_an_offset_beyond_its_segment_does_not_keep_indexes_from_being_rebuilt()
     asyncio.run(run())
 
 
-def test_an_offset_beyond_its_segment_is_cut_off_the_last_one_after_a_clean_stop() -> None:
+@pytest.mark.parametrize(("number", "offset"), [(4, 2**40), (0, -1), (4, 3)])
+def test_an_offset_that_is_not_the_segments_is_found_also_after_a_clean_stop(number: int, offset: int) -> None:
     async def run() -> None:
         rig = Rig(LogConfig(segment_bytes=4000, index_interval_bytes=4000))
         await fill(await rig.open(), 5)
         size = len(read_all(rig.log)) // 5
         await rig.manager.shutdown()
-        patch(rig, log_name(0), 4 * size, struct.pack(">q", 2**40))
+        patch(rig, log_name(0), number * size, struct.pack(">q", offset))
         log = await rig.open()
-        assert log.log_end_offset == 4
+        assert log.log_end_offset == number
         await fill(log, 1)
-        assert (await rig.restart()).log_end_offset == 5
+        assert (await rig.restart()).log_end_offset == number + 1
 
     asyncio.run(run())
 
