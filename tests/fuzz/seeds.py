@@ -107,7 +107,8 @@ def _forgetting(session_id: int) -> FetchRequest:
     return request
 
 
-def stories() -> list[bytes]:
+def about_records() -> list[bytes]:
+    """Producing, fetching, looking up, deleting."""
     epochs = [OffsetForLeaderPartition(partition=0, leader_epoch=0), OffsetForLeaderPartition(partition=1)]
     return [
         connection(ApiVersionsRequest(client_software_name="seed", client_software_version="1"), MetadataRequest()),
@@ -148,6 +149,12 @@ def stories() -> list[bytes]:
             *(produce(later(seconds)) for seconds in (-9, -6, -3)),
             list_offsets(-2),
         ),
+    ]
+
+
+def about_topics() -> list[bytes]:
+    """Creating, changing and deleting topics and settings."""
+    return [
         connection(
             create("new", compression_type="zstd", message_timestamp_type="LogAppendTime"),
             produce(batch(codec=Codec.GZIP), "new"),
@@ -171,6 +178,10 @@ def stories() -> list[bytes]:
         connection(DeleteTopicsRequest(topic_names=list(TOPICS), timeout_ms=100), MetadataRequest()),
         connection(alter(TOPIC_RESOURCE, TOPIC, flush_messages="1"), produce(batch()), produce(batch()), fetch()),
     ]
+
+
+def stories() -> list[bytes]:
+    return [*about_records(), *about_topics()]
 
 
 def every_api(served: list[ApiKey], topic_ids: dict[str, bytes]) -> list[bytes]:
