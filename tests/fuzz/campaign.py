@@ -114,8 +114,10 @@ async def _attack(broker: OttlaBroker, outcome: Outcome, replays: Replays | None
         outcome.latency_seconds = bystander.latency_seconds()
         outcome.replayed = 0 if replays is None else replays.replayed
         await asyncio.gather(*attackers, return_exceptions=True)
-        await asyncio.to_thread(bystander.check)
-        await asyncio.to_thread(bystander.finish)
+        try:
+            await asyncio.to_thread(bystander.check)
+        finally:
+            await asyncio.to_thread(bystander.finish)
 
 
 async def _watch(

@@ -4,6 +4,7 @@ Everything is drawn from the dice it was handed, and nothing depends on time: th
 executions give the same corpus and the same findings.
 """
 
+import asyncio
 import hashlib
 import random
 import resource
@@ -100,7 +101,7 @@ class Search:
             features = set(self.target.run(data))
             if _peak_memory_kib() - memory_kib > MEMORY_JUMP_LIMIT_KIB:
                 raise Finding(f"memory grew by more than {MEMORY_JUMP_LIMIT_KIB // 1024} MiB")
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self._note(error, [*history, data])
             self.target.forget()
             return
@@ -139,7 +140,7 @@ class Search:
 
     # Findings
 
-    def _note(self, error: Exception, inputs: list[bytes]) -> None:
+    def _note(self, error: BaseException, inputs: list[bytes]) -> None:
         kind = kind_of(error)
         if kind in self.found or len(self.found) >= MOST_FINDINGS:
             return
@@ -200,7 +201,7 @@ class Minimiser:
                 self._search.watchdog()
                 self._search.coverage.restart()
                 set(self._target.run(data))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             return kind_of(error) == self._kind
         return False
 

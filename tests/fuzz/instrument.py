@@ -79,18 +79,20 @@ class Coverage:
 
     def _note(self, slot: int, left: object, right: object) -> None:
         """The last pair of each comparison is kept: one in a loop must not drive out all others."""
-        if len(self.pairs) >= PAIRS_KEPT:
-            return
         if type(left) is int and type(right) is int:
-            self.pairs[slot] = (left, right)
+            self._keep(slot, (left, right))
             if slot >= 0:
                 self.hits[slot + min((left ^ right).bit_count(), NEARNESS_SLOTS - 1)] = 1
             return
         first, second = _as_bytes(left), _as_bytes(right)
         if first is not None and second is not None:
-            self.pairs[slot] = (first, second)
+            self._keep(slot, (first, second))
             if slot >= 0:
                 self.hits[slot + min(_shared_prefix(first, second), NEARNESS_SLOTS - 1)] = 1
+
+    def _keep(self, slot: int, pair: Pair) -> None:
+        if len(self.pairs) < PAIRS_KEPT or slot in self.pairs:
+            self.pairs[slot] = pair
 
 
 def _as_bytes(value: object) -> bytes | None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -73,6 +74,7 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
         self._deletions: dict[asyncio.Task[None], Log] = {}
+        self._checkpointing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get(TopicPartition(topic, partition))
@@ -305,6 +307,11 @@ class LogManager:
         )
 
     async def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
+        """One at a time: two that write the same file would take it from each other, and the older might come last."""
+        async with self._checkpointing[name]:
+            await self._write_checkpoints(name, offset_of)
+
+    async def _write_checkpoints(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
         for directory in self.directories:
             if directory.failure is not None:
                 continue

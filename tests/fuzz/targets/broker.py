@@ -5,6 +5,7 @@ UNKNOWN_SERVER_ERROR, logs stay whole (offsets rise, CRCs fit), and a restart fi
 several inputs, so that one input meets what another left behind.
 """
 
+import contextlib
 import random
 import struct
 from collections.abc import Hashable, Iterable
@@ -50,7 +51,12 @@ class BrokerTarget:
         return list(self._inputs)
 
     def forget(self) -> None:
-        self._rig.stop()
+        # After a finding the broker may be in any state; what its end says then is no news.
+        with contextlib.suppress(Exception):
+            self._rig.stop()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self._rig = BrokerRig()
         self._inputs = []
 
@@ -66,7 +72,9 @@ class BrokerTarget:
         is_over = len(self._inputs) >= INPUTS_OF_ONE_BROKER
         if is_over or not names >= set(TOPICS) or len(names) > MOST_TOPICS:
             self.check_logs()
-            self.forget()
+            rig.stop()
+            rig.complaints.raise_first()
+            self._begin_anew()
         return features
 
     # Answers

@@ -164,10 +164,12 @@ class BrokerRig:
         return {name: topic.topic_id for name, topic in self.broker.image.topics.items()}
 
     def stop(self) -> None:
-        self._run(self.broker.shutdown())
-        self._store.discard()
-        self.loop.close()
-        self._logger.removeHandler(self.complaints)
+        try:
+            self._run(self.broker.shutdown())
+        finally:
+            self._store.discard()
+            self.loop.close()
+            self._logger.removeHandler(self.complaints)
 
     def restart(self) -> None:
         self._run(self.broker.shutdown())
