@@ -91,7 +91,8 @@ def tell(console: Console, outcome: Outcome, report: Report, work: Path) -> None
         f"{outcome.replayed:,} connections replayed from the corpus; broker's memory "
         f"{outcome.memory_before_bytes / MEBIBYTE:.0f} to {outcome.memory_after_bytes / MEBIBYTE:.0f} MiB; "
         f"{outcome.served:,} records of others served, acknowledged in {median * 1000:.1f} ms (median), "
-        f"{p99 * 1000:.0f} ms (99 %), {worst * 1000:.0f} ms (worst)"
+        f"{p99 * 1000:.0f} ms (99 %), {worst * 1000:.0f} ms (worst); "
+        f"{outcome.late} times the controller was too busy to create topics"
     )
     is_good = not outcome.problems and not report.findings
     console.print("nothing found" if is_good else f"FAILED; findings are in {work / 'findings'}")
