@@ -54,7 +54,7 @@ bench: setup ## Measure Ottla beside Apache Kafka; writes docs/BENCHMARKS.md
 	@$(BIN)/python -m compileall -q src/ottla
 	@$(BIN)/python -m bench
 
-fuzz: setup ## Random and mutated requests against a running broker, for FUZZ_SECONDS (600)
+fuzz: setup ## A guided search beside an attack on a running broker, for FUZZ_SECONDS (600)
 	@$(BIN)/python -m tests.fuzz
 
 soak: setup ## The long form of the crash tests

@@ -7,8 +7,10 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from tests.fuzz.frames import split
 from tests.fuzz.generator import RequestMaker
 from tests.fuzz.mutations import mutate
+from tests.fuzz.replays import Replays
 from tests.peers.ports import LOOPBACK
 
 ANSWER_PATIENCE_SECONDS = 0.05
@@ -28,11 +30,14 @@ class Counts:
 class Attacker:
     """Opens one connection after another. What it does is drawn from its own dice, so a seed repeats it."""
 
-    def __init__(self, port: int, dice: random.Random, maker: RequestMaker, counts: Counts) -> None:
+    def __init__(
+        self, port: int, dice: random.Random, maker: RequestMaker, counts: Counts, replays: Replays | None = None
+    ) -> None:
         self._port = port
         self._dice = dice
         self._maker = maker
         self._counts = counts
+        self._replays = replays
 
     async def run(self, over: asyncio.Event) -> None:
         while not over.is_set():
@@ -41,8 +46,7 @@ class Attacker:
     async def _visit(self) -> None:
         """Connect, send, and leave: politely, half-closed, abruptly, or in the middle of a frame."""
         dice = self._dice
-        mutated_share = dice.choice(MUTATED_SHARES)
-        data = b"".join(self._frame(mutated_share) for _ in range(dice.randint(1, LONGEST_PIPELINE)))
+        data = self._bytes()
         if dice.random() < 0.1:
             data = data[: dice.randrange(len(data))]
         async with asyncio.timeout(CONNECT_PATIENCE_SECONDS):
@@ -65,6 +69,16 @@ class Attacker:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+    def _bytes(self) -> bytes:
+        """What one connection sends: something that was found, or requests of its own."""
+        dice = self._dice
+        replayed = None if self._replays is None else self._replays.draw(dice, self._maker.topics)
+        if replayed:
+            self._counts.requests += len(split(replayed))
+            return replayed
+        mutated_share = dice.choice(MUTATED_SHARES)
+        return b"".join(self._frame(mutated_share) for _ in range(dice.randint(1, LONGEST_PIPELINE)))
 
     def _frame(self, mutated_share: float) -> bytes:
         self._counts.requests += 1

@@ -15,22 +15,31 @@ from pathlib import Path
 from tests.compat.clients.bystander import Bystander
 from tests.fuzz.attack import Attacker, Counts
 from tests.fuzz.generator import RequestMaker
+from tests.fuzz.replays import Replays
 from tests.peers.ottla import OttlaBroker
 from tests.unit.broker.api.questions import create_topic
 from tests.wire_client import WireClient
 
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 ATTACKERS = 6
 CHECK_SECONDS = 2.0
 WARM_UP_SHARE = 0.2
+MOST_LATE_IN_A_ROW = 6
 MEBIBYTE = 1 << 20
 GROWTH_LIMIT_BYTES = 64 * MEBIBYTE
 BYSTANDERS_TOPIC = "bystander.that-nobody-else-names"
-TOPICS = tuple(f"fuzz-{number}" for number in range(6))
+# The first ones are those that the guided search names.
+COMPACTED = "tidy"
+TOPICS = ("one", "two", COMPACTED, "fuzz-1", "fuzz-2", "fuzz-3")
 PROPERTIES = {
     "auto.create.topics.enable": "false",
     "log.segment.delete.delay.ms": "1000",
@@ -54,6 +63,11 @@ class Outcome:
     counts: Counts = field(default_factory=Counts)
     memory_before_bytes: int = 0
     memory_after_bytes: int = 0
+    served: int = 0
+    latency_seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    replayed: int = 0
+    late: int = 0
+    late_in_a_row: int = 0
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -61,11 +75,14 @@ class Outcome:
         return self.memory_after_bytes - self.memory_before_bytes
 
 
-def run_campaign(directory: Path, seed: int, seconds: float, progress: Progress | None = None) -> Outcome:
+def run_campaign(
+    directory: Path, seed: int, seconds: float, progress: Progress | None = None, replays: Replays | None = None
+) -> Outcome:
+    """Attack a broker; what `replays` has is sent as well, and what it gets meanwhile."""
     outcome = Outcome(seed, seconds)
     with FuzzedBroker(directory, properties=PROPERTIES) as broker:
         try:
-            asyncio.run(_attack(broker, outcome, progress or (lambda elapsed, counts, memory_bytes: None)))
+            asyncio.run(_attack(broker, outcome, replays, progress or (lambda elapsed, counts, memory_bytes: None)))
         except (AssertionError, OSError, TimeoutError) as error:
             outcome.problems.append(f"{type(error).__name__}: {error}")
         if not broker.running:
@@ -80,7 +97,7 @@ def run_campaign(directory: Path, seed: int, seconds: float, progress: Progress 
     return outcome
 
 
-async def _attack(broker: OttlaBroker, outcome: Outcome, progress: Progress) -> None:
+async def _attack(broker: OttlaBroker, outcome: Outcome, replays: Replays | None, progress: Progress) -> None:
     assert broker.port is not None
     topics: dict[str, bytes] = {}
     served = await asyncio.to_thread(_prepare, broker.port, topics)
@@ -90,15 +107,20 @@ async def _attack(broker: OttlaBroker, outcome: Outcome, progress: Progress) -> 
     attackers = []
     for number in range(ATTACKERS):
         dice = random.Random(f"{outcome.seed}/{number}")
-        attacker = Attacker(broker.port, dice, RequestMaker(dice, served, topics), outcome.counts)
+        attacker = Attacker(broker.port, dice, RequestMaker(dice, served, topics), outcome.counts, replays)
         attackers.append(asyncio.create_task(attacker.run(over)))
     try:
-        await _watch(broker, bystander, outcome, attackers, topics, progress)
+        await _watch(broker, bystander, outcome, attackers, topics, replays, progress)
     finally:
         over.set()
+        outcome.served = bystander.served
+        outcome.latency_seconds = bystander.latency_seconds()
+        outcome.replayed = 0 if replays is None else replays.replayed
         await asyncio.gather(*attackers, return_exceptions=True)
-        await asyncio.to_thread(bystander.check)
-        await asyncio.to_thread(bystander.finish)
+        try:
+            await asyncio.to_thread(bystander.check)
+        finally:
+            await asyncio.to_thread(bystander.finish)
 
 
 async def _watch(
@@ -107,13 +129,16 @@ async def _watch(
     outcome: Outcome,
     attackers: list[asyncio.Task[None]],
     topics: dict[str, bytes],
+    replays: Replays | None,
     progress: Progress,
 ) -> None:
     assert broker.port is not None
     began = time.monotonic()
     while (elapsed := time.monotonic() - began) < outcome.seconds:
         await asyncio.to_thread(bystander.check)
-        await asyncio.to_thread(_tend, broker.port, topics)
+        await _tend_patiently(broker.port, topics, outcome)
+        if replays is not None:
+            await asyncio.to_thread(replays.refresh)
         assert broker.running, "the broker died"
         for attacker in attackers:
             if attacker.done():
@@ -123,6 +148,18 @@ async def _watch(
             outcome.memory_before_bytes = memory_bytes
         progress(elapsed, outcome.counts, memory_bytes)
         await asyncio.sleep(min(CHECK_SECONDS, outcome.seconds / 10))
+
+
+async def _tend_patiently(port: int, topics: dict[str, bytes], outcome: Outcome) -> None:
+    """What attackers asked of the controller is carried out although they left, so whoever tends the topics may have to
+    wait behind it: that is counted. Several times in a row are a controller that does not answer any more."""
+    try:
+        await asyncio.to_thread(_tend, port, topics)
+        outcome.late_in_a_row = 0
+    except TimeoutError:
+        outcome.late += 1
+        outcome.late_in_a_row += 1
+        assert outcome.late_in_a_row < MOST_LATE_IN_A_ROW, "the controller does not answer"
 
 
 def _prepare(port: int, topics: dict[str, bytes]) -> list[ApiKey]:
@@ -138,7 +175,15 @@ def _tend(port: int, topics: dict[str, bytes]) -> None:
     """Create again what was deleted, and note the ids that the topics have now."""
     with WireClient(port) as client:
         wanted = CreateTopicsRequest(
-            topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPICS],
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=2,
+                    replication_factor=1,
+                    configs=[CreatableTopicConfig(name="cleanup.policy", value="compact")] * (name == COMPACTED),
+                )
+                for name in TOPICS
+            ],
             timeout_ms=10_000,
         )
         client.ask(wanted, CreateTopicsResponse)

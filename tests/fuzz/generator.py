@@ -1,14 +1,16 @@
 """Valid requests of every API and version, filled at random from the declarations of their messages."""
 
 import random
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.framing import encode_request
-from ottla.protocol.message import Request
+from ottla.protocol.message import Message
 from ottla.protocol.registry import BROKER_APIS, request_class
 from ottla.protocol.schema import Field, StructType, WireType
 from ottla.records import Codec, Record, build_batch
+
+MessageType = TypeVar("MessageType", bound=Message)
 
 SERVED_SHARE = 0.85
 # Topics that are gone make for shallow answers: they are deleted, but not by every fourteenth request.
@@ -18,6 +20,29 @@ LONGEST_ARRAY = 3
 
 _LIMITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 _INTERESTING = (0, 1, -1, 2, 3, 100, 1000)
+_TOPIC_CONFIGS = (
+    "cleanup.policy",
+    "compression.type",
+    "delete.retention.ms",
+    "flush.messages",
+    "flush.ms",
+    "max.compaction.lag.ms",
+    "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "ottla.flush.before.ack",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+)
+_CONFIG_NUMBERS = ("-1", "0", "1", "100", "1048576", "0.5", "true", "false", "delete", "compact", "compact,delete", "")
+_CONFIG_WORDS = ("gzip", "zstd", "producer", "uncompressed", "CreateTime", "LogAppendTime", "9223372036854775807")
+_CONFIG_VALUES = (*_CONFIG_NUMBERS, *_CONFIG_WORDS)
 _CLIENT_IDS = (None, "", "fuzz", "ä" * 20)
 
 
@@ -31,7 +56,7 @@ class RequestMaker:
     def __init__(self, dice: random.Random, served: list[ApiKey], topics: dict[str, bytes]) -> None:
         self._dice = dice
         self._served = served
-        self._topics = topics
+        self.topics = topics
 
     def frame(self) -> bytes:
         """One request, length prefix included."""
@@ -42,26 +67,27 @@ class RequestMaker:
         cls = request_class(key)
         assert cls is not None
         version = dice.randint(cls.MIN_VERSION, cls.MAX_VERSION)
-        return encode_request(self._request(cls, version), version, dice.getrandbits(31), dice.choice(_CLIENT_IDS))
+        return encode_request(self.message(cls, version), version, dice.getrandbits(31), dice.choice(_CLIENT_IDS))
 
-    def _request(self, cls: type[Request], version: int) -> Request:
-        request = cls()
-        self._fill(request, cls.FIELDS, version)
-        return request
+    def message(self, cls: type[MessageType], version: int) -> MessageType:
+        """Any message, with all the fields of its version."""
+        message = cls()
+        self._fill(message, cls.FIELDS, version)
+        return message
 
     def _fill(self, struct: Any, fields: tuple[Field, ...], version: int) -> None:
         for field in fields:
             if version in field.versions:
-                setattr(struct, field.name, self._value(field, version))
+                setattr(struct, field.name, self.value(field, version))
 
-    def _value(self, field: Field, version: int) -> Any:
+    def value(self, field: Field, version: int) -> Any:
         if field.nullable_in(version) and self._dice.random() < NULL_SHARE:
             return None
         if field.is_array:
-            return [self._single(field, version) for _ in range(self._dice.randint(0, LONGEST_ARRAY))]
-        return self._single(field, version)
+            return [self.single(field, version) for _ in range(self._dice.randint(0, LONGEST_ARRAY))]
+        return self.single(field, version)
 
-    def _single(self, field: Field, version: int) -> Any:
+    def single(self, field: Field, version: int) -> Any:
         if isinstance(field.type, StructType):
             struct = field.type()
             self._fill(struct, field.type.FIELDS, version)
@@ -71,8 +97,12 @@ class RequestMaker:
 
     def _special_text(self, name: str) -> str | None:
         dice = self._dice
+        if name in ("name", "configuration_keys") and dice.random() < 0.2:
+            return dice.choice(_TOPIC_CONFIGS)
         if name in ("name", "topic", "topic_name", "topic_names", "resource_name"):
-            return dice.choice(list(self._topics)) if dice.random() < 0.9 else self._text()
+            return dice.choice(list(self.topics)) if dice.random() < 0.9 else self._text()
+        if name == "value" and dice.random() < 0.8:
+            return dice.choice(_CONFIG_VALUES)
         return None
 
     def _special_number(self, name: str) -> int | None:
@@ -90,6 +120,12 @@ class RequestMaker:
             return dice.choice((0, 0, 1, 2, -1, 77))
         if name in ("producer_id", "session_id"):
             return dice.randint(-1, 20)
+        if name in ("session_epoch", "config_operation"):
+            return dice.randint(-1, 3)
+        if name == "resource_type":
+            return dice.choice((2, 2, 4, 4, 8, 0))
+        if name in ("timestamp", "fetch_offset", "offset", "leader_epoch", "current_leader_epoch"):
+            return dice.choice((-5, -4, -3, -2, -1, 0, 1, 2, 5)) if dice.random() < 0.9 else None
         return None
 
     def _plain(self, kind: WireType) -> Any:
@@ -101,7 +137,7 @@ class RequestMaker:
         if kind.name == "records":
             return self._records()
         if kind.name == "uuid":
-            return dice.choice(list(self._topics.values())) if dice.random() < 0.8 else dice.randbytes(16)
+            return dice.choice(list(self.topics.values())) if dice.random() < 0.8 else dice.randbytes(16)
         if kind.code == "?":
             return dice.random() < 0.5
         if kind.code == "d":

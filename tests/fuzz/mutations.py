@@ -68,7 +68,8 @@ def wrong_prefix(dice: random.Random, frame: bytes, other: bytes) -> bytes:
 
 def other_header(dice: random.Random, frame: bytes, other: bytes) -> bytes:
     """The body of one API under the key or version of another."""
-    key = dice.choice((dice.randint(-2, 100), *struct.unpack_from(">h", frame, PREFIX_BYTES)))
+    own_key = int.from_bytes(frame[PREFIX_BYTES : PREFIX_BYTES + 2], "big", signed=True)
+    key = dice.choice((dice.randint(-2, 100), own_key))
     return reframed(struct.pack(">hh", key, dice.randint(-1, 20)) + frame[PREFIX_BYTES + 4 :])
 
 

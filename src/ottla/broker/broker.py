@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from ottla.cluster.layout import ensure_layout
 from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.registry import CorruptNode
 from ottla.coordination.embedded import EmbeddedStore
-from ottla.coordination.store import StoreError
+from ottla.coordination.store import Store, StoreError
 from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory, UnusableDirectory
 from ottla.log.files import parse_log_directory
@@ -38,7 +38,7 @@ from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
-from ottla.runtime import Clock, Disk, IdSource
+from ottla.runtime import Clock, Disk, Executor, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor, usual_open_files
 from ottla.runtime.real_disk import RealDisk
 
@@ -76,7 +76,8 @@ class Broker:
 
     `start` and `shutdown` (or `crash`) are called once each, on the same loop; what is listed below exists from
     `start` on. One that need not be durable, for tests, starts faster, and a power cut may damage its store.
-    `busy_with` says what keeps clients from being served: starting or ending; empty while they are.
+    `busy_with` says what keeps clients from being served: starting or ending; empty while they are. An executor that is
+    handed in belongs to whoever did; `open_store` is given the path of the store's file.
     """
 
     controller: Controller
@@ -90,10 +91,12 @@ class Broker:
         disk: Disk | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        executor: Executor | None = None,
+        open_store: Callable[[str], Awaitable[Store]] | None = None,
         is_durable: bool = True,
     ) -> None:
         self.config = config
-        self._is_durable = is_durable
+        self._open_store = open_store or (lambda path: EmbeddedStore.open(path, is_durable=is_durable))
         self.settings = DynamicConfig(config)
         self.endpoints: tuple[Endpoint, ...] = ()
         self.http_endpoints: tuple[Endpoint, ...] = ()
@@ -105,8 +108,9 @@ class Broker:
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
         self._disk.open_files.limit = config.max_open_files or usual_open_files()
-        self._executor = ThreadExecutor()
-        self._executor_of_cleaner = ThreadExecutor(threads=1, niceness=CLEANER_NICENESS)
+        self._threads: list[ThreadExecutor] = []
+        self._executor = executor or self._new_threads()
+        self._executor_of_cleaner = executor or self._new_threads(1, CLEANER_NICENESS)
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
         self._stack = contextlib.AsyncExitStack()
         self._stack_of_crash = contextlib.AsyncExitStack()
@@ -114,6 +118,12 @@ class Broker:
         self._image_changed = asyncio.Event()
         self.all_directories_failed = asyncio.Event()
         self.cleaner: LogCleaner | None = None
+
+    def _new_threads(self, threads: int = 4, niceness: int = 0) -> ThreadExecutor:
+        """Some that end with the broker."""
+        executor = ThreadExecutor(threads, niceness)
+        self._threads.append(executor)
+        return executor
 
     # What handlers ask
 
@@ -178,9 +188,9 @@ class Broker:
             raise
 
     async def _start(self) -> None:
-        for executor in (self._executor, self._executor_of_cleaner):
-            self._stack.callback(executor.shutdown)
-            self._stack_of_crash.callback(executor.shutdown)
+        for threads in self._threads:
+            self._stack.callback(threads.shutdown)
+            self._stack_of_crash.callback(threads.shutdown)
         if self._watching is not None:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
@@ -188,7 +198,7 @@ class Broker:
         directories = self._open_directories()
         store_path = os.path.join(directories[0].path, STORE_FILE)
         await self._executor.run(self._expect_store, store_path, directories)
-        store = await EmbeddedStore.open(store_path, is_durable=self._is_durable)
+        store = await self._open_store(store_path)
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
         cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id or None)
@@ -322,7 +332,7 @@ class Broker:
             self.config.node_id, self._logs, self.clock, self._executor, self.settings.topic_config
         )
 
-    def _join_cluster(self, store: EmbeddedStore) -> BrokerLifecycle:
+    def _join_cluster(self, store: Store) -> BrokerLifecycle:
         config = self.config
         self.controller = Controller(
             store,

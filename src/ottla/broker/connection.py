@@ -299,8 +299,9 @@ class Connection:
             self._release_answers()
         except (asyncio.CancelledError, Exception) as error:
             # The answers behind the one that failed would come out of order now.
-            self._give_up_parked()
             self._hang_up(error)
+            self._give_up_parked()
+            self._close_if_done()
 
     def _release_answers(self) -> None:
         parked = self._parked
@@ -365,11 +366,13 @@ class Connection:
         self.owner.connection_closed(self)
 
     def _give_up_parked(self) -> None:
-        for parked in self._parked:
-            if parked.future is not None:
-                parked.future.cancel()
+        """Nothing is parked any more when a promise says that it was cancelled, which it does at once."""
+        given_up = list(self._parked)
         self._parked.clear()
         self._parked_bytes = 0
+        for parked in given_up:
+            if parked.future is not None:
+                parked.future.cancel()
 
     def _hang_up(self, error: BaseException) -> None:
         """Close because of what one request did; the answers to those before it still leave."""

@@ -25,9 +25,9 @@ def _decode(name: str, data: bytes) -> list[list[str]]:
         lines = data.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise BadCheckpoint(f"{name}: expected text, {error}") from None
-    if len(lines) < 2 or lines[0].strip() != str(VERSION) or not lines[1].strip().isdigit():
+    if len(lines) < 2 or lines[0].strip() != str(VERSION):
         raise BadCheckpoint(f"{name}: expected version {VERSION} and a count, found {lines[:2]}")
-    count = int(lines[1])
+    (count,) = _numbers(name, lines[1:2])
     entries = [line.split() for line in lines[2:] if line.strip()]
     if len(entries) != count:
         raise BadCheckpoint(f"{name}: expected {count} entries, found {len(entries)}")
@@ -36,9 +36,13 @@ def _decode(name: str, data: bytes) -> list[list[str]]:
 
 def _numbers(name: str, words: list[str]) -> list[int]:
     try:
-        return [int(word) for word in words]
+        numbers = [int(word) for word in words]
     except ValueError:
-        raise BadCheckpoint(f"{name}: expected numbers, found {' '.join(words)}") from None
+        raise BadCheckpoint(f"{name}: expected numbers, found {' '.join(words)[:100]}") from None
+    for number in numbers:
+        if not -1 <= number < 1 << 63:
+            raise BadCheckpoint(f"{name}: expected a number from -1 to 2^63 - 1, found {number}")
+    return numbers
 
 
 def offset_line(topic_partition: TopicPartition, offset: int) -> str:
@@ -69,6 +73,8 @@ def decode_epochs(name: str, data: bytes) -> list[tuple[int, int]]:
         if len(words) != 2:
             raise BadCheckpoint(f"{name}: expected epoch and start offset, found {' '.join(words)}")
         epoch, start_offset = _numbers(name, words)
+        if epoch < 0 or start_offset < 0:
+            raise BadCheckpoint(f"{name}: expected an epoch and an offset of 0 or more, found {' '.join(words)}")
         entries.append((epoch, start_offset))
     return entries
 
@@ -91,9 +97,9 @@ def decode_partition_metadata(name: str, data: bytes) -> bytes:
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """Java's properties format for plain ASCII names and values, sorted."""
+    """Java's properties format, sorted, without escapes: names and values that were read are written as they were."""
     lines = ["#", *(f"{name}={value}" for name, value in sorted(properties.items())), ""]
-    return "\n".join(lines).encode("ascii")
+    return "\n".join(lines).encode("latin-1")
 
 
 def decode_properties(data: bytes) -> dict[str, str]:

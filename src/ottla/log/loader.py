@@ -234,8 +234,9 @@ class LogLoader:
         positions = segment.indexes().offsets.positions
         start = positions[-1] if len(positions) else 0
         end_offset, valid_bytes = segment.base_offset, start
+        limit = segment.base_offset + MAX_RELATIVE_OFFSET
         for position, header in scan_batches(segment.file, start, segment.file.size, verify=True):
-            if header.base_offset < end_offset and position > start:
+            if not end_offset <= header.base_offset <= header.last_offset <= limit:
                 break
             if header.max_timestamp > segment.max_timestamp:
                 segment.max_timestamp = header.max_timestamp

@@ -19,7 +19,7 @@ from ottla.log.damage import scan_readable
 from ottla.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, join, offset_name, write_file
 from ottla.log.index_cache import IndexCache
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
-from ottla.log.offset_index import CorruptIndex, OffsetIndex
+from ottla.log.offset_index import MAX_RELATIVE_OFFSET, CorruptIndex, OffsetIndex
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.log.time_index import TimeIndex
 from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, scan_headers
@@ -288,10 +288,12 @@ class Segment:
         return Indexes(offsets, TimeIndex.from_bytes(self._disk.read(self.path_of(TIME_INDEX_SUFFIX))))
 
     def rebuild_indexes(self) -> None:
-        """Fill the indexes from the headers in the file (blocking)."""
+        """Fill the indexes from the headers in the file (blocking). An offset that no segment of this base can have was
+        damaged, since no CRC covers it: an index has no room for it, and a reader finds out by itself."""
         self.start_indexes()
         for position, header in scan_readable(self.file, 0, self.file.size, self.base_offset):
-            self.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
+            if 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+                self.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
 
     def start_indexes(self) -> None:
         """Begin with empty indexes in memory."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -23,6 +24,7 @@ class Bystander:
         self._sent = 0
         self._acknowledged = 0
         self._read = 0
+        self._latencies_seconds = array("d")
         self._over = threading.Event()
         common = {"bootstrap.servers": bootstrap, "error_cb": self._noticed}
         self._producer = Producer({**common, "acks": "all", "linger.ms": 0, "message.timeout.ms": 10_000})
@@ -59,9 +61,20 @@ class Bystander:
     def _noticed(self, error: KafkaError) -> None:
         self._problems.append(f"error callback: {error}")
 
-    def _delivered(self, error: KafkaError | None, _: Any) -> None:
+    @property
+    def served(self) -> int:
+        """Records that made it from end to end."""
+        return self._read
+
+    def latency_seconds(self) -> tuple[float, float, float]:
+        """How long records took to be acknowledged: the median, the 99th percentile, the longest."""
+        ordered = sorted(self._latencies_seconds) or [0.0]
+        return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100], ordered[-1]
+
+    def _delivered(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
             self._problems.append(f"delivery failed: {error}")
+        self._latencies_seconds.append(message.latency() or 0.0)
         self._acknowledged += 1
 
     def _produce(self) -> None:

@@ -17,6 +17,7 @@ from ottla.broker.connection import (
     Reply,
 )
 from ottla.broker.outbox import Part
+from ottla.broker.promise import Promise
 from ottla.broker.server import ServerLimits
 
 
@@ -255,6 +256,26 @@ def test_a_parked_answer_that_fails_ends_its_connection(error: Exception, caplog
 
     asyncio.run(scenario())
     assert str(error) in caplog.text
+
+
+def test_promises_behind_one_that_is_refused_are_given_up_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        promises: list[Promise[list[Part] | None]] = []
+
+        def dispatch(connection: Connection, content: memoryview) -> Reply:
+            promises.append(Promise())
+            return promises[-1]
+
+        async with serving(dispatch) as served:
+            peer = await served.connect()
+            await peer.send(frame(b"first") + frame(b"second") + frame(b"third"))
+            await until(lambda: len(promises) == 3)
+            promises[0].reject(CloseConnection("refused"))
+            assert await peer.is_closed()
+            assert [promise.cancelled() for promise in promises] == [False, True, True]
+
+    asyncio.run(run())
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_a_handler_that_fails_costs_its_own_connection_only(caplog: pytest.LogCaptureFixture) -> None:

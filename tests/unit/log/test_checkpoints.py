@@ -39,6 +39,32 @@ def test_a_broken_offset_checkpoint_is_named(data: bytes) -> None:
         decode_offsets("some-file", data)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"0\n0\x1f", id="a separator that strip() takes and int() does not"),
+        pytest.param("0\n\N{SUPERSCRIPT TWO}\n".encode(), id="a digit that is no number"),
+        pytest.param(b"0\n" + b"1" * 5000, id="more digits than Python converts"),
+        pytest.param(b"0\n1\na 0 9223372036854775808\n", id="more than 64 bits"),
+        pytest.param(b"0\n1\na 0 -2\n", id="below -1"),
+    ],
+)
+def test_numbers_that_no_broker_writes_are_a_broken_checkpoint(data: bytes) -> None:
+    with pytest.raises(BadCheckpoint, match="some-file"):
+        decode_offsets("some-file", data)
+
+
+@pytest.mark.parametrize("data", [b"0\n1\n-1 5\n", b"0\n1\n1 -1\n"])
+def test_epochs_and_their_offsets_are_not_negative(data: bytes) -> None:
+    with pytest.raises(BadCheckpoint, match="some-file"):
+        decode_epochs("some-file", data)
+
+
+def test_properties_beyond_ascii_are_written_as_they_were_read() -> None:
+    found = decode_properties("name=Zürich\n".encode("latin-1"))
+    assert decode_properties(encode_properties(found)) == found == {"name": "Zürich"}
+
+
 @pytest.mark.parametrize("data", [b"0\n1\n1\n", b"0\n1\n1 2 3\n", b"0\n1\na 2\n"])
 def test_a_broken_epoch_checkpoint_is_named(data: bytes) -> None:
     with pytest.raises(BadCheckpoint, match="some-file"):

@@ -3,17 +3,22 @@
 import asyncio
 import errno
 import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 from tests.unit.log.support import NODE_ID, START_MS, TOPIC, TOPIC_ID, Rig, append, batch_of, read_all, until
 
 from ottla.log.config import LogConfig
-from ottla.log.directory import LogDirectory
+from ottla.log.directory import LOG_START_CHECKPOINT, LogDirectory
 from ottla.log.files import TopicPartition
 from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
+
+Result = TypeVar("Result")
 
 OTHER_ID = bytes(range(20, 36))
 
@@ -35,6 +40,48 @@ class Brokers:
         )
         await manager.load(lambda topic: config or LogConfig())
         return manager
+
+
+class SlowExecutor:
+    """Takes its time for each piece of work, and counts how many pieces with the same first argument overlap."""
+
+    def __init__(self) -> None:
+        self.most_at_once: Counter[object] = Counter()
+        self._under_way: Counter[object] = Counter()
+
+    def run(self, work: Callable[..., Result], /, *args: object) -> Awaitable[Result]:
+        async def later() -> Result:
+            what = args[0] if args else None
+            self._under_way[what] += 1
+            self.most_at_once[what] = max(self.most_at_once[what], self._under_way[what])
+            for _ in range(5):
+                await asyncio.sleep(0)
+            self._under_way[what] -= 1
+            return work(*args)
+
+        return asyncio.ensure_future(later())
+
+
+def test_a_checkpoint_is_written_by_one_at_a_time_and_the_newest_stays() -> None:
+    """Deleting topics writes the same file as the clock does; one that took it from the other failed the directory."""
+
+    async def run() -> None:
+        executor = SlowExecutor()
+        rig = Rig(executor=executor)
+        log = await rig.open()
+        await append(log, batch_of([b"a", b"b", b"c"]))
+        log.high_watermark = 3
+        writes = []
+        for offset in (1, 2, 3):
+            log.advance_start(offset)
+            writes.append(asyncio.ensure_future(rig.manager.checkpoint_log_start_offsets()))
+            await asyncio.sleep(0)
+        await asyncio.gather(*writes)
+        assert executor.most_at_once[LOG_START_CHECKPOINT] == 1
+        assert rig.directory.read_checkpoint(LOG_START_CHECKPOINT) == {TopicPartition(TOPIC, 0): 3}
+        await rig.manager.shutdown()
+
+    asyncio.run(run())
 
 
 def test_logs_are_spread_over_the_directories_and_found_again() -> None:

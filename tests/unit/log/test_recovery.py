@@ -87,6 +87,40 @@ def test_a_base_offset_that_goes_back_ends_the_log() -> None:
     asyncio.run(run())
 
 
+def test_an_offset_beyond_its_segment_does_not_keep_indexes_from_being_rebuilt() -> None:
+    async def run() -> None:
+        rig = Rig(LogConfig(segment_bytes=400, index_interval_bytes=0))
+        await fill(await rig.open(), 12)
+        size = len(read_all(rig.log)) // 12
+        await rig.manager.shutdown()
+        # No CRC covers the base offset, and without its index the segment is read again.
+        patch(rig, log_name(0), size, struct.pack(">q", 2**40))
+        rig.disk.delete(f"{rig.log_path}/{log_name(0, '.index')}")
+        log = await rig.open()
+        assert log.log_end_offset == 12
+        found = log.read(0, size, up_to_offset=12)
+        assert found is not None
+        assert read_header(found.read()).base_offset == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("number", "offset"), [(4, 2**40), (0, -1), (4, 3)])
+def test_an_offset_that_is_not_the_segments_is_found_also_after_a_clean_stop(number: int, offset: int) -> None:
+    async def run() -> None:
+        rig = Rig(LogConfig(segment_bytes=4000, index_interval_bytes=4000))
+        await fill(await rig.open(), 5)
+        size = len(read_all(rig.log)) // 5
+        await rig.manager.shutdown()
+        patch(rig, log_name(0), number * size, struct.pack(">q", offset))
+        log = await rig.open()
+        assert log.log_end_offset == number
+        await fill(log, 1)
+        assert (await rig.restart()).log_end_offset == number + 1
+
+    asyncio.run(run())
+
+
 def test_only_what_may_not_be_on_the_device_is_scanned() -> None:
     async def run() -> None:
         rig = Rig(SMALL)

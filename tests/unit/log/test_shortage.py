@@ -147,7 +147,7 @@ def test_compaction_goes_on_where_it_was_refused(attempt: int) -> None:
             pass
         disk.fails_at = -1
         assert rig.directory.failure is None
-        assert rig.cleaner.uncleanable_count == 0
+        assert rig.cleaner.uncleanable(rig.directory) == (0, 0)
         await rig.clean()
         latest = [(number, b"k%d" % (number % 4), b"%d" % number) for number in range(26, 30)]
         assert rig.content() == latest
