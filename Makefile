@@ -46,9 +46,10 @@ check: $(VENV)/.installed-all ## Lint, format, types, imports, tidiness
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q --durations=0 -p no:randomly tests/unit/test_tidy.py
 
-compat: setup ## The compatibility tests alone, against Ottla and then against Apache Kafka
+compat: setup ## Client tests and clients' own suites on Ottla, then on Apache Kafka; writes docs/CLIENT_SUITES.md
 	@$(BIN)/python -m pytest tests/compat/clients --target=ottla
 	@$(BIN)/python -m pytest tests/compat/clients --target=kafka
+	@$(BIN)/python -m tests.compat.suites
 
 bench: setup ## Measure Ottla beside Apache Kafka; writes docs/BENCHMARKS.md
 	@$(BIN)/python -m compileall -q src/ottla

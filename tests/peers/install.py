@@ -1,6 +1,6 @@
 """Bring the peers onto this machine, by package name and with the ordinary tools.
 
-    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|all]
+    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|kafka-python-suite|all]
 
 Each peer goes into `.cache/peers/<name>/`. A stamp file beside it records what was asked for, so a second run does
 nothing and a changed version is fetched anew; it is written last, so a run that was cut off is repeated.
@@ -25,6 +25,7 @@ from tests.peers.paths import (
     SPARK_VERSION,
     PeerMissing,
 )
+from tests.peers.suites import install_kafka_python_suite
 
 _SLF4J = ("org.slf4j", "slf4j-reload4j", "1.7.36")
 
@@ -145,11 +146,16 @@ def install_kcat() -> None:
     _say(f"kcat: {shutil.which('kcat')}")
 
 
+def install_suite_of_kafka_python() -> None:
+    _say(f"kafka-python-suite: {'fetched' if install_kafka_python_suite() else 'already there'}")
+
+
 INSTALLERS: dict[str, Callable[[], None]] = {
     "kafka": install_kafka,
     "clients39": install_clients39,
     "spark-connector": install_spark_connector,
     "kcat": install_kcat,
+    "kafka-python-suite": install_suite_of_kafka_python,
 }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from tests.compat.suites.left_out import served_apis, words
 from tests.peers.process import ServerProcess
+
+from ottla.protocol.api_keys import ApiKey
 
 pytest.register_assert_rewrite("tests.compat.clients.contract")
 
@@ -17,3 +20,15 @@ def broker_survives(broker: ServerProcess) -> Iterator[None]:
         broker.start()
     yield
     assert broker.running, broker.describe("ended during the test")
+
+
+@pytest.fixture
+def needs(broker: ServerProcess) -> Callable[[ApiKey], None]:
+    """Skips a test until the broker serves an API, and no longer."""
+
+    def skip_without(api: ApiKey) -> None:
+        assert broker.port is not None
+        if api not in served_apis(broker.port):
+            pytest.skip(f"API not served: {words(api)}")
+
+    return skip_without
