@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
+from ottla.broker.quotas.rates import SECOND_MS, Windows
 from ottla.broker.server import ServerLimits
 from ottla.cluster.image import Endpoint
 from ottla.log.cleaner import CleanerSettings
@@ -44,6 +45,8 @@ class BrokerConfig:
     http_listeners: tuple[Endpoint, ...]
     metrics_partitions: bool
     cleaner: CleanerSettings | None
+    quota_windows: Windows
+    controller_quota_windows: Windows
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> "BrokerConfig":
@@ -88,6 +91,8 @@ class BrokerConfig:
             http_listeners=_http_endpoints(values["ottla.http.listeners"]),
             metrics_partitions=bool(values["ottla.metrics.partitions"]),
             cleaner=_cleaner(values),
+            quota_windows=_windows(values, "quota.window"),
+            controller_quota_windows=_windows(values, "controller.quota.window"),
         )
 
     def interval_ms(self, name: str) -> int:
@@ -133,6 +138,10 @@ def _cleaner(values: Mapping[str, ConfigValue]) -> CleanerSettings | None:
         dedupe_buffer_bytes=_integer(values, "log.cleaner.dedupe.buffer.size"),
         load_factor=load_factor,
     )
+
+
+def _windows(values: Mapping[str, ConfigValue], prefix: str) -> Windows:
+    return Windows(_integer(values, f"{prefix}.num"), _integer(values, f"{prefix}.size.seconds") * SECOND_MS)
 
 
 def _directories(values: Mapping[str, ConfigValue]) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from ottla.broker.buffers import BufferPool
 from ottla.broker.connection import SHARED_BUFFER_BYTES, Connection, Reply
+from ottla.broker.muting import Timer
+from ottla.broker.quotas.addresses import AddressQuota
 from ottla.broker.vigil import Vigil
 from ottla.cluster.image import Endpoint
 from ottla.runtime import Executor
@@ -25,6 +27,7 @@ ACCEPTS_PER_TURN = 64
 ACCEPT_PAUSE_SECONDS = 1.0
 SWEEP_SECONDS = 1.0
 SLOW_SECONDS = 10.0
+MOST_TURNED_AWAY = 1000
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Dispatch = Callable[[Connection, memoryview], Reply]
@@ -64,6 +67,8 @@ class Server:
         self._waiting_for_buffer: deque[Callable[[], None]] = deque()
         self._sweeper: asyncio.Task[None] | None = None
         self._accept_timer: asyncio.TimerHandle | None = None
+        self.address_quota: AddressQuota | None = None
+        self._turned_away: dict[socket.socket, Timer] = {}
         self._nobody_left = asyncio.Event()
         self._stopping = False
 
@@ -154,6 +159,11 @@ class Server:
 
     def _admit(self, sock: socket.socket, host: str, port: int, listener: str) -> None:
         host = host.removeprefix("::ffff:")
+        if self.address_quota is not None:
+            wait_ms = self.address_quota.connected(host)
+            if wait_ms > 0:
+                self._turn_away(sock, wait_ms)
+                return
         used = self._per_address.get(host, 0)
         allowed = self.limits.connections_per_address_overrides.get(host, self.limits.connections_per_address)
         if used >= allowed:
@@ -175,7 +185,22 @@ class Server:
         self.connections[connection.descriptor] = connection
         connection.start()
 
+    def _turn_away(self, sock: socket.socket, wait_ms: int) -> None:
+        """Close it later, so that a client that connects anew at once does so at a bearable rate."""
+        if len(self._turned_away) >= MOST_TURNED_AWAY:
+            sock.close()
+            return
+
+        def close() -> None:
+            del self._turned_away[sock]
+            sock.close()
+
+        self._turned_away[sock] = self.later(wait_ms / 1000, close)
+
     # What connections ask of their server
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self.loop.call_later(seconds, callback)
 
     def connection_closed(self, connection: Connection) -> None:
         del self.connections[connection.descriptor]
@@ -240,6 +265,10 @@ class Server:
         for sock, _ in self._listening:
             sock.close()
         self._listening.clear()
+        for sock, timer in self._turned_away.items():
+            timer.cancel()
+            sock.close()
+        self._turned_away.clear()
         if self.connections:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._nobody_left.wait(), grace_seconds)

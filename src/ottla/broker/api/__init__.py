@@ -1,6 +1,7 @@
 """The APIs that this broker answers, one file each. Importing this package registers all of them."""
 
 from ottla.broker.api import (
+    alter_client_quotas,
     alter_configs,
     api_versions,
     create_acls,
@@ -10,6 +11,7 @@ from ottla.broker.api import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
@@ -27,6 +29,7 @@ from ottla.broker.api import (
 )
 
 __all__ = [
+    "alter_client_quotas",
     "alter_configs",
     "api_versions",
     "create_acls",
@@ -36,6 +39,7 @@ __all__ = [
     "delete_records",
     "delete_topics",
     "describe_acls",
+    "describe_client_quotas",
     "describe_cluster",
     "describe_configs",
     "describe_log_dirs",
