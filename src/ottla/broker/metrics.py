@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla import __version__
-from ottla.broker import metrics_process, metrics_requests
+from ottla.broker import metrics_process, metrics_quotas, metrics_requests
 from ottla.broker.metrics_process import LoopLag, ProcessNumbers, process_lines, read_process
 from ottla.broker.metrics_requests import RequestMetrics
 from ottla.broker.metrics_text import COUNTER, GAUGE, SUMMARY, Family, labelled
@@ -130,6 +130,7 @@ FAMILIES = (
     IMAGE_APPLIED,
     BROKER,
     *metrics_requests.FAMILIES,
+    *metrics_quotas.FAMILIES,
     *metrics_process.FAMILIES,
 )
 
@@ -207,6 +208,7 @@ class BrokerMetrics:
         yield from self._log_lines()
         yield from self._server_lines()
         yield from self._requests.lines()
+        yield from metrics_quotas.quota_lines(self._broker.quotas)
         yield from self._lag.lines()
         yield from process_lines(process)
 

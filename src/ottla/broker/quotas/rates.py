@@ -77,38 +77,37 @@ class SampledSum:
             if now_ms - sample.last_event_ms >= age_ms:
                 sample.reset(now_ms)
 
-    def total(self, now_ms: int) -> float:
-        self._forget_old(now_ms)
-        total = 0.0
-        for sample in self._samples:
-            total += sample.value
-        return total
-
     def average(self, now_ms: int) -> float:
-        """Of the values recorded, not over time."""
+        """Of the values recorded, not over time; not a number when there are none."""
         self._forget_old(now_ms)
         events = sum(sample.events for sample in self._samples)
         return sum(sample.value for sample in self._samples) / events if events else math.nan
 
-    def elapsed_ms(self, now_ms: int) -> int:
-        """How long the time is that a rate is taken over; never none at all."""
+    def _measured(self, now_ms: int) -> tuple[float, int]:
+        """The rate by the second, and how many milliseconds it is taken over, which are never none at all."""
         self._forget_old(now_ms)
-        if not self._samples:
-            self._samples.append(_Sample(now_ms))
-        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        total = 0.0
+        oldest_ms = now_ms
+        for sample in self._samples:
+            total += sample.value
+            oldest_ms = min(oldest_ms, sample.start_ms)
+        elapsed_ms = now_ms - oldest_ms
         missing = self._windows.samples - 1 - elapsed_ms // self._windows.window_ms
-        return max(1, elapsed_ms + max(0, missing) * self._windows.window_ms)
+        if missing > 0:
+            elapsed_ms += missing * self._windows.window_ms
+        elapsed_ms = max(1, elapsed_ms)
+        return total / (elapsed_ms / SECOND_MS), elapsed_ms
 
     def rate(self, now_ms: int) -> float:
         """By the second."""
-        return self.total(now_ms) / (self.elapsed_ms(now_ms) / SECOND_MS)
+        return self._measured(now_ms)[0]
 
     def wait_ms(self, bound: float, now_ms: int) -> int:
         """How long nothing must come for the rate to get back to the bound; 0 when it is not above it."""
-        rate = self.rate(now_ms)
+        rate, elapsed_ms = self._measured(now_ms)
         if rate <= bound:
             return 0
-        return rounded_ms((rate - bound) / bound * self.elapsed_ms(now_ms))
+        return rounded_ms((rate - bound) / bound * elapsed_ms)
 
 
 class TokenBucket:
