@@ -34,11 +34,18 @@ ANYBODY: Names = [("user", None)]
 ADDRESS = [("ip", "10.0.0.1")]
 
 
-@pytest.fixture
-def quotas(tmp_path: Path) -> Iterator[WireClient]:
-    """A broker for each test: quotas are for everybody."""
-    with BrokerThread(tmp_path) as broker, WireClient(broker.port) as client:
+@pytest.fixture(scope="module")
+def connected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
+    """A broker for these tests alone: its quotas are for everybody."""
+    with BrokerThread(tmp_path_factory.mktemp("quotas")) as broker, WireClient(broker.port) as client:
         yield client
+
+
+@pytest.fixture
+def quotas(connected: WireClient) -> Iterator[WireClient]:
+    yield connected
+    for names, limits in everything(connected):
+        set_quota(connected, names, **dict.fromkeys(limits, None))
 
 
 def everything(client: WireClient) -> Entries:
