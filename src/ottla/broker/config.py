@@ -237,6 +237,8 @@ def _limits(values: Mapping[str, ConfigValue]) -> ServerLimits:
         connections=_integer(values, "max.connections"),
         connections_per_address=_integer(values, "max.connections.per.ip"),
         connections_per_address_overrides={address: int(number) for address, number in overrides.items()},
+        connections_per_second=_integer(values, "max.connection.creation.rate"),
+        connection_windows=_windows(values, "quota.window"),
         idle_ms=idle_ms if idle_ms >= 0 else 2**53,
         backlog=_integer(values, "socket.listen.backlog.size"),
         send_buffer_bytes=_integer(values, "socket.send.buffer.bytes"),

@@ -62,6 +62,13 @@ _KEYS = (
         "Other limits for some addresses: address:number, separated by commas.",
     ),
     ConfigKey(
+        "max.connection.creation.rate",
+        _INT,
+        INT32_MAX,
+        at_least(0),
+        "Connections that are accepted in a second; above it, new ones wait.",
+    ),
+    ConfigKey(
         "connections.max.idle.ms",
         _LONG,
         600_000,

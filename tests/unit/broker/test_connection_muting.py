@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.broker.serving import Parking, Serving, frame, serving, until
 
 from ottla.broker.connection import Connection
 from ottla.broker.outbox import Part
+from ottla.broker.quotas.rates import Windows
 from ottla.broker.server import ServerLimits
 
 
@@ -197,5 +199,43 @@ def test_who_connects_too_fast_is_let_wait_and_turned_away(timers: Timers, monke
             assert all(peer.silent for peer in peers[1:])
             monkeypatch.setattr(server, "address_quota", None)
             assert await (await running.connect()).ask(b"hello") == b"hello"
+
+    asyncio.run(scenario())
+
+
+def test_connections_that_come_too_fast_are_let_in_later(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = ServerLimits(connections_per_second=1, connection_windows=Windows(samples=3, window_ms=3_600_000))
+
+    async def scenario() -> None:
+        async with serving(Muting(), limits) as running:
+            server = running.server
+            monkeypatch.setattr(server, "later", timers.later)
+            peers = [await running.connect() for _ in range(3)]
+            assert [await peer.ask(b"welcome") for peer in peers] == [b"welcome"] * 3
+            server.update_connection_limits(replace(limits, connections_per_second=0))
+            early, behind = await running.connect(), await running.connect()
+            await until(lambda: bool(timers.set))
+            assert timers.set[0].seconds == 3600
+            await early.send(frame(b"hello"))
+            await behind.send(frame(b"hello"))
+            assert len(server.connections) == 3
+            server.update_connection_limits(limits)
+            assert early.silent
+            timers.set[0].go_off()
+            assert await early.answer() == b"hello"
+            assert await behind.answer() == b"hello"
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_at_the_door_is_sent_away_at_the_end(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with serving(Muting(), ServerLimits(connections_per_second=0)) as running:
+            monkeypatch.setattr(running.server, "later", timers.later)
+            peer = await running.connect()
+            await until(lambda: bool(timers.set))
+            await running.server.shutdown(0.0)
+            assert timers.set[0].is_cancelled
+            assert await peer.is_closed()
 
     asyncio.run(scenario())

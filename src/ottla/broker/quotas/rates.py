@@ -107,6 +107,8 @@ class SampledSum:
         rate, elapsed_ms = self._measured(now_ms)
         if rate <= bound:
             return 0
+        if not bound:
+            return INT32_MAX
         return rounded_ms((rate - bound) / bound * elapsed_ms)
 
 

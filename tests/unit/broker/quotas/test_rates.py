@@ -27,6 +27,13 @@ def test_the_wait_brings_the_rate_back_to_the_limit() -> None:
     assert rate.wait_ms(100.0, START_MS + wait_ms) == 0
 
 
+def test_a_limit_of_nothing_is_waited_for_as_long_as_can_be() -> None:
+    rate = SampledSum(WINDOWS)
+    assert rate.wait_ms(0.0, START_MS) == 0
+    rate.record(1, START_MS)
+    assert rate.wait_ms(0.0, START_MS) == INT32_MAX
+
+
 def test_what_is_older_than_all_windows_is_forgotten() -> None:
     rate = SampledSum(WINDOWS)
     rate.record(5000, START_MS)
