@@ -21,6 +21,8 @@ from ottla.broker.config_dynamic import DynamicConfig, broker_lists
 from ottla.broker.dispatch import Dispatcher, registered_handlers
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.quotas.broker_quotas import BrokerQuotas
+from ottla.broker.quotas.enforcement import Enforcement
 from ottla.broker.server import Server
 from ottla.cluster.broker_lifecycle import BrokerIdInUse, BrokerLifecycle
 from ottla.cluster.config_changes import ConfigRules
@@ -29,6 +31,7 @@ from ottla.cluster.image import ClusterImage, Endpoint
 from ottla.cluster.layout import ensure_layout
 from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.registry import CorruptNode
+from ottla.cluster.requests import Charge, free_of_charge
 from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import Store, StoreError
 from ottla.log.cleaner import LogCleaner
@@ -112,6 +115,7 @@ class Broker:
         self._executor = executor or self._new_threads()
         self._executor_of_cleaner = executor or self._new_threads(1, CLEANER_NICENESS)
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
+        self.quotas = BrokerQuotas(self.clock, config.quota_windows, config.controller_quota_windows)
         self._stack = contextlib.AsyncExitStack()
         self._stack_of_crash = contextlib.AsyncExitStack()
         self._applying = asyncio.Lock()
@@ -145,9 +149,9 @@ class Broker:
             return None
         return Leader(partition.leader, partition.leader_epoch, endpoint.host, endpoint.port, registration.rack)
 
-    async def create_missing_topics(self, names: Sequence[str]) -> None:
+    async def create_missing_topics(self, names: Sequence[str], charge: Charge = free_of_charge) -> None:
         """Create topics that were asked for; one that cannot be created stays unknown to whoever asked."""
-        results = await self.controller.create_topics([NewTopic(name) for name in names])
+        results = await self.controller.create_topics([NewTopic(name) for name in names], charge=charge)
         for result in results:
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 logger.warning("topic %s was asked for and cannot be created: %s", result.name, result.message)
@@ -159,6 +163,7 @@ class Broker:
         async with self._applying:
             if self.replicas.applied_version < wanted:
                 self._apply_settings()
+                await self._enforcement.apply(self.image.quotas)
                 await self.replicas.apply(self.image)
 
     def _apply_settings(self) -> None:
@@ -205,6 +210,7 @@ class Broker:
         await self._executor.run(self._join_cluster_with, directories, cluster_id)
         self._metadata = MetadataCache(store)
         server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
+        self._enforcement = Enforcement(self.quotas, self.dispatcher, server)
         self._stack.push_async_callback(server.shutdown)
         self._stack_of_crash.push_async_callback(server.shutdown, 0.0)
         self.endpoints = self._advertised(server.bind(self.config.listeners))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
+from ottla.broker.quotas.rates import SECOND_MS, Windows
 from ottla.broker.server import ServerLimits
 from ottla.cluster.image import Endpoint
 from ottla.log.cleaner import CleanerSettings
@@ -45,6 +46,8 @@ class BrokerConfig:
     metrics_partitions: bool
     max_open_files: int
     cleaner: CleanerSettings | None
+    quota_windows: Windows
+    controller_quota_windows: Windows
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> "BrokerConfig":
@@ -90,6 +93,8 @@ class BrokerConfig:
             metrics_partitions=bool(values["ottla.metrics.partitions"]),
             max_open_files=_integer(values, "ottla.max.open.files"),
             cleaner=_cleaner(values),
+            quota_windows=_windows(values, "quota.window"),
+            controller_quota_windows=_windows(values, "controller.quota.window"),
         )
 
     def interval_ms(self, name: str) -> int:
@@ -135,6 +140,10 @@ def _cleaner(values: Mapping[str, ConfigValue]) -> CleanerSettings | None:
         dedupe_buffer_bytes=_integer(values, "log.cleaner.dedupe.buffer.size"),
         load_factor=load_factor,
     )
+
+
+def _windows(values: Mapping[str, ConfigValue], prefix: str) -> Windows:
+    return Windows(_integer(values, f"{prefix}.num"), _integer(values, f"{prefix}.size.seconds") * SECOND_MS)
 
 
 def _directories(values: Mapping[str, ConfigValue]) -> tuple[str, ...]:
@@ -230,6 +239,8 @@ def _limits(values: Mapping[str, ConfigValue]) -> ServerLimits:
         connections=_integer(values, "max.connections"),
         connections_per_address=_integer(values, "max.connections.per.ip"),
         connections_per_address_overrides={address: int(number) for address, number in overrides.items()},
+        connections_per_second=_integer(values, "max.connection.creation.rate"),
+        connection_windows=_windows(values, "quota.window"),
         idle_ms=idle_ms if idle_ms >= 0 else 2**53,
         backlog=_integer(values, "socket.listen.backlog.size"),
         send_buffer_bytes=_integer(values, "socket.send.buffer.bytes"),

@@ -30,6 +30,7 @@ DYNAMIC_NAMES = frozenset(key.synonyms[0].name for key in TOPIC_CONFIGS.values()
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.io.buffer.load.factor",
+    "max.connection.creation.rate",
     "max.connections",
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",

@@ -62,6 +62,13 @@ _KEYS = (
         "Other limits for some addresses: address:number, separated by commas.",
     ),
     ConfigKey(
+        "max.connection.creation.rate",
+        _INT,
+        INT32_MAX,
+        at_least(0),
+        "Connections that are accepted in a second; above it, new ones wait.",
+    ),
+    ConfigKey(
         "connections.max.idle.ms",
         _LONG,
         600_000,
@@ -125,6 +132,18 @@ _KEYS = (
         "How often forgotten producers are looked for.",
         internal=True,
     ),
+    ConfigKey(
+        "quota.window.num", _INT, 11, at_least(1), "Over how many windows the rates of clients and addresses are taken."
+    ),
+    ConfigKey("quota.window.size.seconds", _INT, 1, at_least(1), "How long such a window is."),
+    ConfigKey(
+        "controller.quota.window.num",
+        _INT,
+        11,
+        at_least(1),
+        "How many windows' worth of partitions a client may create or delete at once.",
+    ),
+    ConfigKey("controller.quota.window.size.seconds", _INT, 1, at_least(1), "How long such a window is."),
     ConfigKey("log.cleaner.enable", _BOOLEAN, True, None, "Whether topics with cleanup.policy=compact are compacted."),
     ConfigKey(
         "log.cleaner.backoff.ms",

@@ -9,6 +9,7 @@ What must stay true:
 - A frame's memory belongs to the connection only until `dispatch` returns: whoever keeps bytes copies them.
 - Nothing grows without bound. While `PARKED_LIMIT` answers are waiting, or the requests they answer have more
   than `PARKED_LIMIT_BYTES`, or the outbox is full, the socket is not read: the kernel's window makes the client wait.
+- A client that is above a quota is not read either until its time is over (`mute`); its answers leave all the same.
 - Only this connection pays for what its client does: any error here closes this socket and nothing else.
 """
 
@@ -22,6 +23,7 @@ from mmap import mmap
 from typing import Protocol
 
 from ottla.broker.buffers import BufferPool
+from ottla.broker.muting import Muting, Timer
 from ottla.broker.outbox import Outbox, Parts
 from ottla.broker.promise import Promise
 from ottla.broker.vigil import Vigil
@@ -63,6 +65,8 @@ class Owner(Protocol):
 
     def buffer_returned(self) -> None: ...
 
+    def later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
+
 
 class _Parked:
     """A place in the queue of answers, kept for one that is not ready yet."""
@@ -84,6 +88,7 @@ class Connection:
         "_large",
         "_large_size",
         "_large_view",
+        "_muting",
         "_outbox",
         "_parked",
         "_parked_bytes",
@@ -123,6 +128,7 @@ class Connection:
         self._outbox = Outbox(sock, owner.loop, owner.executor, went_on=self._sent_some, broken=self.close)
         self._reading = False
         self._blocked = False
+        self._muting: Muting | None = None
         self._waiting_for_buffer = False
         self._closing = False
 
@@ -260,6 +266,27 @@ class Connection:
         if not self._blocked and not self._waiting_for_buffer:
             self._start_reading()
 
+    # Muting
+
+    @property
+    def is_muted(self) -> bool:
+        return self._muting is not None
+
+    def mute(self, seconds: float) -> None:
+        """Take no further request for this long."""
+        if self.closed or self._closing:
+            return
+        if self._muting is None:
+            self._muting = Muting(self.owner, self._unmute)
+        self._muting.extend(seconds)
+        self._block()
+
+    def _unmute(self) -> None:
+        if self._muting is not None:
+            self._muting.cancel()
+            self._muting = None
+            self._unblock()
+
     # Handling
 
     def _handle_frame(self, frame: memoryview) -> None:
@@ -320,7 +347,13 @@ class Connection:
             self._stop_reading()
 
     def _unblock(self) -> None:
-        if self._blocked and not self.closed and len(self._parked) < PARKED_LIMIT // 2 and self._outbox.has_room:
+        if (
+            self._blocked
+            and self._muting is None
+            and not self.closed
+            and len(self._parked) < PARKED_LIMIT // 2
+            and self._outbox.has_room
+        ):
             self._blocked = False
             if not self._waiting_for_buffer:
                 self._resume()
@@ -352,6 +385,7 @@ class Connection:
         self._closing = True
         self._prefix = b""
         self._stop_reading()
+        self._unmute()
         self._flush()
 
     def close(self) -> None:
@@ -359,6 +393,7 @@ class Connection:
             return
         self._stop_reading()
         self.closed = True
+        self._unmute()
         self._give_up_parked()
         self._outbox.close()
         self._release_large()

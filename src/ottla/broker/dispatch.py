@@ -29,6 +29,7 @@ from ottla.protocol.message import Request, Response
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.broker.quotas.metering import Metering, RequestMeter
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +37,14 @@ NEVER = 2**15
 
 
 class RequestContext:
-    """Who asks, and how: what a handler may want to know beside the request itself."""
+    """Who asks, and how: what a handler may want to know beside the request itself.
+
+    `meter` is there when what the client uses is measured (`quotas.metering`).
+    """
 
     __slots__ = ("api_version", "client_id", "connection", "correlation_id")
+
+    meter: "RequestMeter | None" = None
 
     def __init__(self, connection: Connection, api_version: int, correlation_id: int, client_id: str | None) -> None:
         self.connection = connection
@@ -127,6 +133,7 @@ class Dispatcher:
         self._handlers = dict(handlers)
         self._tasks: set[asyncio.Task[Parts | None]] = set()
         self.interceptor: Interceptor | None = None
+        self.metering: Metering | None = None
 
     @property
     def handlers(self) -> Iterable[Handler]:
@@ -155,6 +162,8 @@ class Dispatcher:
         context = RequestContext(connection, api_version, correlation_id, client_id)
         if self.interceptor is not None:
             handler = self.interceptor(handler, context, request)
+        if self.metering is not None:
+            handler, context = self.metering.metered(handler, context, len(frame))
         if handler.is_coroutine:
             return self._start(handler, context, request)
         answer = handler.function(self._broker, context, request)

@@ -14,7 +14,7 @@ is closed.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -94,6 +94,12 @@ class FetchContext:
                 session.targets.move_to_end(target.key)
         return selected
 
+    def preview(self, answers: list[tuple[FetchTarget, PartitionData]]) -> list[tuple[FetchTarget, PartitionData]]:
+        """What `select` would give; nothing is remembered."""
+        if not self.incremental:
+            return answers
+        return [(target, answer) for target, answer in answers if replace(target).learns_from(answer)]
+
 
 class FetchSessions:
     """The sessions of this broker, bounded: when all slots are taken, the longest unused one may be evicted."""
@@ -134,6 +140,17 @@ class FetchSessions:
             del self._sessions[session.session_id]
             return FetchContext([])
         return FetchContext(list(session.targets.values()), session, incremental=True)
+
+    def withhold(self, context: FetchContext) -> int:
+        """The session to name in an empty answer that is sent in place of what was read.
+
+        The next incremental fetch gives what was withheld; a session that was to begin with it has not begun.
+        """
+        session = context.session
+        if session is not None and not context.incremental:
+            self._sessions.pop(session.session_id, None)
+            context.session = None
+        return context.session_id
 
     def _open(self, targets: OrderedDict[PartitionKey, FetchTarget], by_id: bool) -> FetchSession | None:
         now_ms = self._clock.monotonic() * 1000

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla import __version__
-from ottla.broker import metrics_process, metrics_requests, metrics_storage
+from ottla.broker import metrics_process, metrics_quotas, metrics_requests, metrics_storage
 from ottla.broker.metrics_process import LoopLag, ProcessNumbers, process_lines, read_process
 from ottla.broker.metrics_requests import RequestMetrics
 from ottla.broker.metrics_storage import cleaner_lines, damage_lines
@@ -142,6 +142,7 @@ FAMILIES = (
     BROKER,
     *metrics_storage.FAMILIES,
     *metrics_requests.FAMILIES,
+    *metrics_quotas.FAMILIES,
     *metrics_process.FAMILIES,
 )
 
@@ -219,6 +220,7 @@ class BrokerMetrics:
         yield from self._log_lines()
         yield from self._server_lines()
         yield from self._requests.lines()
+        yield from metrics_quotas.quota_lines(self._broker.quotas)
         yield from self._lag.lines()
         yield from process_lines(process)
 

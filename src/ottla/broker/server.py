@@ -12,9 +12,13 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ottla.broker.buffers import BufferPool
 from ottla.broker.connection import SHARED_BUFFER_BYTES, Connection, Reply
+from ottla.broker.muting import Timer
+from ottla.broker.quotas.addresses import NO_LIMIT, AddressQuota
+from ottla.broker.quotas.rates import SECOND_MS, SampledSum, Windows
 from ottla.broker.vigil import Vigil
 from ottla.cluster.image import Endpoint
 from ottla.runtime import Executor
@@ -25,6 +29,7 @@ ACCEPTS_PER_TURN = 64
 ACCEPT_PAUSE_SECONDS = 1.0
 SWEEP_SECONDS = 1.0
 SLOW_SECONDS = 10.0
+MOST_TURNED_AWAY = 1000
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Dispatch = Callable[[Connection, memoryview], Reply]
@@ -37,6 +42,8 @@ class ServerLimits:
     connections: int = 2_147_483_647
     connections_per_address: int = 2_147_483_647
     connections_per_address_overrides: dict[str, int] = field(default_factory=dict)
+    connections_per_second: int = NO_LIMIT
+    connection_windows: Windows = field(default_factory=Windows)
     idle_ms: int = 600_000
     backlog: int = 50
     send_buffer_bytes: int = -1
@@ -63,7 +70,11 @@ class Server:
         self._accepting = False
         self._waiting_for_buffer: deque[Callable[[], None]] = deque()
         self._sweeper: asyncio.Task[None] | None = None
-        self._accept_timer: asyncio.TimerHandle | None = None
+        self._accept_timer: Timer | None = None
+        self._creations = SampledSum(limits.connection_windows)
+        self._at_the_door: socket.socket | None = None
+        self.address_quota: AddressQuota | None = None
+        self._turned_away: dict[socket.socket, Timer] = {}
         self._nobody_left = asyncio.Event()
         self._is_short = False
         self._stopping = False
@@ -117,6 +128,7 @@ class Server:
             connections=limits.connections,
             connections_per_address=limits.connections_per_address,
             connections_per_address_overrides=limits.connections_per_address_overrides,
+            connections_per_second=limits.connections_per_second,
         )
         is_started = self._sweeper is not None
         if is_started and not self._accepting and self._accept_timer is None and not self._stopping:
@@ -154,12 +166,45 @@ class Server:
                     logger.error("cannot accept connections for now: %s; raise the limit of open files", error)
                 self._is_short = True
                 self._stop_accepting()
-                self._accept_timer = self.loop.call_later(ACCEPT_PAUSE_SECONDS, self._start_accepting)
+                self._accept_timer = self.later(ACCEPT_PAUSE_SECONDS, self._start_accepting)
                 return
-            self._admit(sock, str(address[0]), int(address[1]), listener)
+            admit = partial(self._admit, sock, str(address[0]), int(address[1]), listener)
+            wait_ms = self._creation_wait_ms()
+            if wait_ms > 0:
+                self._keep_at_the_door(sock, admit, wait_ms)
+                return
+            admit()
+
+    def _creation_wait_ms(self) -> int:
+        """How long the connection that has just come is too early."""
+        limit = self.limits.connections_per_second
+        if limit == NO_LIMIT:
+            return 0
+        now_ms = int(self.loop.time() * SECOND_MS)
+        self._creations.record(1.0, now_ms)
+        return min(self._creations.wait_ms(limit, now_ms), self.limits.connection_windows.window_ms)
+
+    def _keep_at_the_door(self, sock: socket.socket, admit: Callable[[], None], wait_ms: int) -> None:
+        """Let it in later, and nobody else before it."""
+
+        def let_in() -> None:
+            self._at_the_door = None
+            admit()
+            self._start_accepting()
+
+        self._stop_accepting()
+        self._at_the_door = sock
+        self._accept_timer = self.later(wait_ms / SECOND_MS, let_in)
 
     def _admit(self, sock: socket.socket, host: str, port: int, listener: str) -> None:
         host = host.removeprefix("::ffff:")
+        if self.address_quota is not None:
+            wait_ms = self.address_quota.connected(host)
+            if wait_ms > 0:
+                if self.limits.connections_per_second != NO_LIMIT:
+                    self._creations.record(-1.0, int(self.loop.time() * SECOND_MS))
+                self._turn_away(sock, wait_ms)
+                return
         used = self._per_address.get(host, 0)
         allowed = self.limits.connections_per_address_overrides.get(host, self.limits.connections_per_address)
         if used >= allowed:
@@ -181,7 +226,22 @@ class Server:
         self.connections[connection.descriptor] = connection
         connection.start()
 
+    def _turn_away(self, sock: socket.socket, wait_ms: int) -> None:
+        """Close it later, so that a client that connects anew at once does so at a bearable rate."""
+        if len(self._turned_away) >= MOST_TURNED_AWAY:
+            sock.close()
+            return
+
+        def close() -> None:
+            del self._turned_away[sock]
+            sock.close()
+
+        self._turned_away[sock] = self.later(wait_ms / 1000, close)
+
     # What connections ask of their server
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self.loop.call_later(seconds, callback)
 
     def connection_closed(self, connection: Connection) -> None:
         del self.connections[connection.descriptor]
@@ -250,6 +310,13 @@ class Server:
         for sock, _ in self._listening:
             sock.close()
         self._listening.clear()
+        for sock, timer in self._turned_away.items():
+            timer.cancel()
+            sock.close()
+        self._turned_away.clear()
+        if self._at_the_door is not None:
+            self._at_the_door.close()
+            self._at_the_door = None
         if self.connections:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._nobody_left.wait(), grace_seconds)

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ottla.cluster import config_changes, paths, registry
+from ottla.cluster import config_changes, paths, quota_changes, registry
 from ottla.cluster.config_changes import ConfigRules
 from ottla.cluster.elections import UNCLEAN_CONFIG, admitted_after, elect_all
 from ottla.cluster.image import NO_CONTROLLER, ClusterImage
@@ -28,6 +28,9 @@ from ottla.cluster.registry import ControllerRecord
 from ottla.cluster.requests import (
     AlterConfigsRequest,
     AlterConfigsResult,
+    AlterQuotasRequest,
+    AlterQuotasResult,
+    Charge,
     ControllerSettings,
     CreatePartitionsResult,
     CreateTopicResult,
@@ -35,6 +38,7 @@ from ottla.cluster.requests import (
     DeleteTopicResult,
     NewPartitions,
     NewTopic,
+    free_of_charge,
 )
 from ottla.cluster.topics import TopicDecisions
 from ottla.cluster.transactions import ControllerTerm, TermOver
@@ -212,30 +216,34 @@ class Controller:
 
     # Requests
 
-    async def create_topics(self, requests: Sequence[NewTopic], validate_only: bool = False) -> list[CreateTopicResult]:
+    async def create_topics(
+        self, requests: Sequence[NewTopic], validate_only: bool = False, charge: Charge = free_of_charge
+    ) -> list[CreateTopicResult]:
         """One result for each distinct name; once it is here, the image has the topics that were created."""
         planned: dict[str, bytes] = {}
         return await self._answer(
-            lambda epoch, image: self._topic_decisions(epoch).create_topics(image, requests, planned),
+            lambda epoch, image: self._topic_decisions(epoch, charge).create_topics(image, requests, planned),
             lambda code, message: [CreateTopicResult(name, code, message) for name in _names(requests)],
             validate_only,
         )
 
-    async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeleteTopicResult]:
+    async def delete_topics(
+        self, topics: Sequence[str | bytes], charge: Charge = free_of_charge
+    ) -> list[DeleteTopicResult]:
         """One result for each distinct name (str) or topic id (bytes)."""
         planned: dict[str | bytes, tuple[str, bytes]] = {}
         return await self._answer(
-            lambda epoch, image: self._topic_decisions(epoch).delete_topics(image, topics, planned),
+            lambda epoch, image: self._topic_decisions(epoch, charge).delete_topics(image, topics, planned),
             lambda code, message: [_not_deleted(asked, code, message) for asked in dict.fromkeys(topics)],
         )
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], validate_only: bool = False
+        self, requests: Sequence[NewPartitions], validate_only: bool = False, charge: Charge = free_of_charge
     ) -> list[CreatePartitionsResult]:
         """One result for each distinct name."""
         planned: dict[str, bytes] = {}
         return await self._answer(
-            lambda epoch, image: self._topic_decisions(epoch).create_partitions(image, requests, planned),
+            lambda epoch, image: self._topic_decisions(epoch, charge).create_partitions(image, requests, planned),
             lambda code, message: [CreatePartitionsResult(name, code, message) for name in _names(requests)],
             validate_only,
         )
@@ -269,12 +277,25 @@ class Controller:
         if any(change.name == UNCLEAN_CONFIG for request in requests for change in request.changes):
             self._work.set()
 
+    async def alter_client_quotas(
+        self, requests: Sequence[AlterQuotasRequest], validate_only: bool = False
+    ) -> list[AlterQuotasResult]:
+        """One result for each distinct entity."""
+        return await self._answer(
+            lambda epoch, image: quota_changes.alter_client_quotas(image, requests),
+            lambda code, message: [
+                AlterQuotasResult(entity, code, message)
+                for entity in dict.fromkeys(request.entity for request in requests)
+            ],
+            validate_only,
+        )
+
     async def next_producer_id_block(self) -> ProducerIdBlock:
         """Ids that no one else was or will be given. Works on every broker, active controller or not."""
         return await take_block(self._store)
 
-    def _topic_decisions(self, epoch: int) -> TopicDecisions:
-        return TopicDecisions(self._settings, self._rules.validate_topic, self._ids, epoch)
+    def _topic_decisions(self, epoch: int, charge: Charge) -> TopicDecisions:
+        return TopicDecisions(self._settings, self._rules.validate_topic, self._ids, epoch, charge)
 
     async def _answer(
         self,

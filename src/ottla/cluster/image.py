@@ -15,6 +15,8 @@ Epochs, and what must hold of them:
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ottla.cluster.quotas import ClientQuotas
+
 NO_LEADER = -1
 NO_CONTROLLER = -1
 NO_NODE_VERSION = -1
@@ -125,6 +127,7 @@ class ClusterImage:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_id: Mapping[bytes, TopicImage] = field(default_factory=dict)
     configs: BrokerConfigs = field(default_factory=BrokerConfigs)
+    quotas: ClientQuotas = field(default_factory=ClientQuotas)
     version: int = 0
 
     def partition(self, topic: str, index: int) -> PartitionImage | None:

@@ -25,6 +25,7 @@ from ottla.cluster.image import (
     PartitionImage,
     TopicImage,
 )
+from ottla.cluster.quotas import ClientQuotas, Limits, QuotaEntity
 from ottla.cluster.registry import CorruptNode, StateRecord, TopicRecord
 from ottla.coordination.store import Node
 
@@ -59,8 +60,10 @@ class ImageBuilder:
         self._registrations: dict[int, BrokerRegistration] = {}
         self._live: frozenset[int] = frozenset()
         self._impaired: dict[int, BrokerRegistration] = {}
+        self._quotas: dict[str, tuple[QuotaEntity, Limits, int]] = {}
         self._dirty_topics: dict[str, None] = {}
         self._brokers_changed = False
+        self._quotas_changed = False
         self.problems: dict[str, CorruptNode] = {}
 
     def apply(self, nodes: Iterable[tuple[str, Node | None]]) -> ClusterImage:
@@ -71,6 +74,7 @@ class ImageBuilder:
         """
         self._dirty_topics.clear()
         self._brokers_changed = False
+        self._quotas_changed = False
         cluster = self.image
         for path, node in nodes:
             modified_id = _ABSENT if node is None else node.modified_id
@@ -87,6 +91,8 @@ class ImageBuilder:
                 self.problems[path] = problem
         if self._brokers_changed:
             cluster = self._with_brokers(cluster)
+        if self._quotas_changed:
+            cluster = self._with_quotas(cluster)
         cluster = self._with_topics(cluster)
         if cluster.topics is not self.image.topics or cluster != self.image:
             self.image = replace(cluster, version=self.image.version + 1)
@@ -102,6 +108,8 @@ class ImageBuilder:
                 self._take_topic_configs(name, node)
             case ["configs", "brokers", name]:
                 return replace(cluster, configs=_with_broker_configs(cluster.configs, name, node))
+            case ["quotas", _]:
+                self._take_quotas(path, node)
             case ["brokers", "ids", name]:
                 self._take_broker(name, node)
             case ["brokers", "admitted"] if node is not None:
@@ -161,6 +169,18 @@ class ImageBuilder:
         elif name.isdecimal():
             self._registrations.pop(int(name), None)
         self._brokers_changed = True
+
+    def _take_quotas(self, path: str, node: Node | None) -> None:
+        if node is None:
+            self._quotas.pop(path, None)
+        else:
+            self._quotas[path] = (*registry.decode_quotas(node), node.version)
+        self._quotas_changed = True
+
+    def _with_quotas(self, cluster: ClusterImage) -> ClusterImage:
+        limits = {entity: values for entity, values, _ in self._quotas.values()}
+        versions = {entity: version for entity, _, version in self._quotas.values()}
+        return replace(cluster, quotas=ClientQuotas(limits, versions))
 
     def _with_brokers(self, cluster: ClusterImage) -> ClusterImage:
         brokers = {

@@ -27,6 +27,7 @@ _WATCHED = (
     paths.CONTROLLER_EPOCH,
     paths.TOPICS,
     paths.CONFIGS,
+    paths.QUOTAS,
 )
 _LOAD_ATTEMPTS = 10
 _RETRY_SECONDS = 0.2

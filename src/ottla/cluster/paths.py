@@ -11,8 +11,12 @@
 | `/topics/<name>/<chunk>`      | for ever  | leaders, ISRs and epochs of 100 partitions: chunk 0 has 0 to 99 ... |
 | `/configs/topics/<name>`      | for ever  | what a topic sets itself; no node when it sets nothing              |
 | `/configs/brokers/<id>`       | for ever  | dynamic settings of one broker, or of all as `<default>`            |
+| `/quotas/<entity>`            | for ever  | the quotas of a user, a client id, both, or an address              |
 | `/producer_ids`               | for ever  | the first producer id not given out yet                             |
 """
+
+from collections.abc import Iterable
+from urllib.parse import quote
 
 CLUSTER_ID = "/cluster_id"
 BROKERS = "/brokers"
@@ -24,9 +28,11 @@ TOPICS = "/topics"
 CONFIGS = "/configs"
 TOPIC_CONFIGS = "/configs/topics"
 BROKER_CONFIGS = "/configs/brokers"
+QUOTAS = "/quotas"
 PRODUCER_IDS = "/producer_ids"
 
 DEFAULT_BROKER = "<default>"
+DEFAULT_ENTITY = "<default>"
 PARTITIONS_PER_CHUNK = 100
 
 
@@ -49,6 +55,15 @@ def topic_config(name: str) -> str:
 def broker_config(node_id: int | None) -> str:
     """The node of one broker's settings, or of the ones for all brokers when there is no id."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if node_id is None else node_id}"
+
+
+def quotas(parts: Iterable[tuple[str, str | None]]) -> str:
+    """The node of one entity's quotas: its types and names, such as `client-id=<default>,user=alice`.
+
+    Names are escaped, so none of them is taken for the default, nor for two parts.
+    """
+    named = (f"{kind}={DEFAULT_ENTITY if name is None else quote(name, safe='')}" for kind, name in parts)
+    return f"{QUOTAS}/{','.join(named)}"
 
 
 def chunk_count(partition_count: int) -> int:

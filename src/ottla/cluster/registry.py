@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.cluster.image import BrokerRegistration, Endpoint, PartitionImage
+from ottla.cluster.quotas import Limits, QuotaEntity
 from ottla.coordination.store import Node
 from ottla.protocol.uuids import uuid_from_text, uuid_to_text
 
@@ -256,3 +257,20 @@ def decode_configs(node: Node) -> dict[str, str]:
         if not isinstance(value, str):
             raise CorruptNode(node.path, f"expected text as the value of {name!r}, found {value!r}")
     return configs
+
+
+def encode_quotas(entity: QuotaEntity, limits: Limits) -> bytes:
+    return encode({"entity": entity.names, "limits": dict(sorted(limits.items()))})
+
+
+def decode_quotas(node: Node) -> tuple[QuotaEntity, dict[str, float]]:
+    document = decode(node)
+    names = _field(node, document, "entity", dict)
+    for kind, name in names.items():
+        if name is not None and type(name) is not str:
+            raise CorruptNode(node.path, f"expected the name of a {kind}, or null, found {name!r}")
+    limits = _field(node, document, "limits", dict)
+    for key, value in limits.items():
+        if type(value) is not float:
+            raise CorruptNode(node.path, f"expected a number with a fraction as {key!r}, found {value!r}")
+    return QuotaEntity.of(names), limits

@@ -1,10 +1,11 @@
 """What the controller is asked and what it answers, item by item, in Kafka's terms."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
 
+from ottla.cluster.quotas import QuotaEntity
 from ottla.coordination.store import Operation
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.uuids import ZERO_UUID
@@ -103,6 +104,39 @@ class AlterConfigsResult:
     name: str
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaChange:
+    """A new limit, or None to have none of its own."""
+
+    key: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterQuotasRequest:
+    """Changes of one entity's quotas. Whoever asks has looked up the name of an address: `is_unknown_host`."""
+
+    entity: QuotaEntity
+    changes: tuple[QuotaChange, ...]
+    is_unknown_host: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterQuotasResult:
+    entity: QuotaEntity
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+Charge = Callable[[str | bytes, int], None]
+"""Called with a topic, by name or id, and how many partitions of it are to be created or deleted, once that is found to
+be possible and before it is decided. Raises `KafkaError` when the client may not change that much."""
+
+
+def free_of_charge(topic: str | bytes, partitions: int) -> None:
+    """Nobody counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.placement import PlaceableBroker, place_replicas
 from ottla.cluster.requests import (
     USE_DEFAULT,
+    Charge,
     ControllerSettings,
     CreatePartitionsResult,
     CreateTopicResult,
@@ -16,6 +17,7 @@ from ottla.cluster.requests import (
     DeleteTopicResult,
     NewPartitions,
     NewTopic,
+    free_of_charge,
 )
 from ottla.cluster.topic_names import (
     CLUSTER_METADATA_TOPIC,
@@ -36,12 +38,18 @@ class TopicDecisions:
     """What decisions about topics depend on besides the image and the request."""
 
     def __init__(
-        self, settings: ControllerSettings, validate_configs: Validator, ids: IdSource, controller_epoch: int
+        self,
+        settings: ControllerSettings,
+        validate_configs: Validator,
+        ids: IdSource,
+        controller_epoch: int,
+        charge: Charge = free_of_charge,
     ) -> None:
         self._settings = settings
         self._validate_configs = validate_configs
         self._ids = ids
         self._controller_epoch = controller_epoch
+        self._charge = charge
 
     # Creating topics
 
@@ -99,6 +107,7 @@ class TopicDecisions:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
         configs = self._checked_configs(request.configs)
         assignment = self._assignment(image, request)
+        self._charge(name, len(assignment))
         topic_id = planned_ids.get(name)
         while topic_id is None or topic_id in image.topics_by_id:
             topic_id = self._ids.uuid()
@@ -163,7 +172,7 @@ class TopicDecisions:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {kind}.")
                 if not self._settings.delete_topic_enable:
                     raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-                decisions.append(_delete_topic(image, asked, chosen, planned_ids))
+                decisions.append(_delete_topic(image, asked, chosen, planned_ids, self._charge))
             except KafkaError as error:
                 decisions.append(Decision(_not_deleted(image, asked, error)))
         return decisions
@@ -205,15 +214,16 @@ class TopicDecisions:
         added = request.count - count
         if added > MAX_PARTITIONS_PER_REQUEST:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        if request.assignments is not None and len(request.assignments) != added:
+            message = (
+                f"Attempted to add {added} additional partition(s), "
+                f"but {len(request.assignments)} assignment(s) were specified."
+            )
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        self._charge(request.name, added)
         if request.assignments is None:
             assignment = place_replicas(_placeable(image), added, topic.replication_factor, self._ids)
         else:
-            if len(request.assignments) != added:
-                message = (
-                    f"Attempted to add {added} additional partition(s), "
-                    f"but {len(request.assignments)} assignment(s) were specified."
-                )
-                raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
             for replicas in request.assignments:
                 _check_replicas(image, replicas, topic.replication_factor)
             assignment = list(request.assignments)
@@ -238,6 +248,7 @@ def _delete_topic(
     asked: str | bytes,
     chosen: set[bytes],
     planned_ids: dict[str | bytes, tuple[str, bytes]],
+    charge: Charge,
 ) -> Decision[DeleteTopicResult]:
     topic = image.topics.get(asked) if isinstance(asked, str) else image.topics_by_id.get(asked)
     planned = planned_ids.get(asked)
@@ -252,6 +263,7 @@ def _delete_topic(
     if topic.topic_id in chosen:
         message = "The provided topic name maps to an ID that was already supplied."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    charge(asked, len(topic.partitions))
     chosen.add(topic.topic_id)
     planned_ids[asked] = (topic.name, topic.topic_id)
     operations: list[Operation] = [

@@ -69,7 +69,7 @@ MISSING_HERE = {
     **dict.fromkeys(("transaction.", "transactional.", "add.partitions.to.txn."), TRANSACTIONS),
     **dict.fromkeys(("replica.", "leader.", "auto.leader.", "controlled.shutdown.", "num.replica."), REPLICATION),
     **dict.fromkeys(("inter.broker.", "request.timeout.", "socket.connection.setup."), REPLICATION),
-    **dict.fromkeys(("quota.", "client.quota.", "controller.quota.", "replication.quota.", "alter.log."), QUOTAS),
+    **dict.fromkeys(("client.quota.", "replication.quota.", "alter.log."), QUOTAS),
     **dict.fromkeys(("metric.", "metrics.", "kafka.metrics.", "telemetry."), METRICS),
     **dict.fromkeys(("remote.", "follower.fetch.last.tiered."), TIERED),
     **dict.fromkeys(("num.io.", "num.network.", "num.recovery.", "background.", "queued.max.requests"), THREADS),
@@ -77,7 +77,6 @@ MISSING_HERE = {
     **dict.fromkeys(("fetch.purgatory.", "producer.purgatory.", "delete.records.purgatory."), "nothing is purged"),
     **dict.fromkeys(("log.cleaner.", "log.retention.check."), "nothing is cleaned"),
     **dict.fromkeys(("log.dir.failure.", "cordoned."), "a directory that failed stays failed"),
-    "max.connection.creation.rate": "connections are limited by number",
     "max.request.partition.size.limit": "the limit is fixed",
 }
 

@@ -1,6 +1,7 @@
 """The APIs that this broker answers, one file each. Importing this package registers all of them."""
 
 from ottla.broker.api import (
+    alter_client_quotas,
     alter_configs,
     api_versions,
     create_acls,
@@ -10,11 +11,13 @@ from ottla.broker.api import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -27,6 +30,7 @@ from ottla.broker.api import (
 )
 
 __all__ = [
+    "alter_client_quotas",
     "alter_configs",
     "api_versions",
     "create_acls",
@@ -36,11 +40,13 @@ __all__ = [
     "delete_records",
     "delete_topics",
     "describe_acls",
+    "describe_client_quotas",
     "describe_cluster",
     "describe_configs",
     "describe_log_dirs",
     "describe_producers",
     "describe_topic_partitions",
+    "describe_user_scram_credentials",
     "fetch",
     "find_coordinator",
     "incremental_alter_configs",

@@ -17,20 +17,25 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
+STRICT_QUOTA_SINCE_VERSION = 3
+
+
 @serves(CreatePartitionsRequest)
 async def handle(
     broker: "Broker", context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     times_named = Counter(topic.name for topic in request.topics)
     wanted = [_wanted(topic) for topic in request.topics if times_named[topic.name] == 1]
-    results = await broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+    charge = broker.quotas.charge(context, STRICT_QUOTA_SINCE_VERSION)
+    results = await broker.controller.create_partitions(wanted, validate_only=request.validate_only, charge=charge)
     if not request.validate_only:
         await broker.image_applied()
     response = CreatePartitionsResponse(
+        throttle_time_ms=charge.throttle_ms(),
         results=[
             CreatePartitionsTopicResult(name=result.name, error_code=result.error, error_message=result.message)
             for result in results
-        ]
+        ],
     )
     for name, times in times_named.items():
         if times > 1:

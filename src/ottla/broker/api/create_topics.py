@@ -5,6 +5,7 @@
 | 2       | lowest version that Kafka 4 serves                                        |
 | 4       | -1 partitions or replicas mean the broker's defaults (KIP-464)            |
 | 5       | flexible; the settings of the new topic are in the answer (KIP-525)       |
+| 6       | THROTTLING_QUOTA_EXCEEDED above a quota of mutations (KIP-599)            |
 | 7       | topic ids (KIP-516)                                                       |
 
 The answer leaves when the topic can be used on this broker, so a client that creates and then writes meets no
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
+STRICT_QUOTA_SINCE_VERSION = 6
+
+
 @serves(CreateTopicsRequest)
 async def handle(broker: "Broker", context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times_named = Counter(topic.name for topic in request.topics)
     wanted = [_wanted(topic) for topic in request.topics if times_named[topic.name] == 1]
-    results = await broker.controller.create_topics(wanted, validate_only=request.validate_only)
+    charge = broker.quotas.charge(context, STRICT_QUOTA_SINCE_VERSION)
+    results = await broker.controller.create_topics(wanted, validate_only=request.validate_only, charge=charge)
     if not request.validate_only:
         await broker.image_applied()
     by_name = {result.name: _result(broker, result) for result in results}
@@ -43,7 +48,7 @@ async def handle(broker: "Broker", context: RequestContext, request: CreateTopic
             by_name[name] = CreatableTopicResult(
                 name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="the topic is named more than once"
             )
-    return CreateTopicsResponse(topics=[by_name[name] for name in times_named])
+    return CreateTopicsResponse(throttle_time_ms=charge.throttle_ms(), topics=[by_name[name] for name in times_named])
 
 
 def _wanted(topic: CreatableTopic) -> NewTopic:

@@ -3,7 +3,7 @@
 | version | what changed                                                  |
 |---------|---------------------------------------------------------------|
 | 4       | flexible                                                      |
-| 5       | error messages (KIP-599)                                      |
+| 5       | error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599)           |
 | 6       | topics by id as well as by name (KIP-516)                     |
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 TOPIC_IDS_SINCE_VERSION = 6
+STRICT_QUOTA_SINCE_VERSION = 5
 
 
 @serves(DeleteTopicsRequest)
@@ -39,11 +40,13 @@ async def handle(broker: "Broker", context: RequestContext, request: DeleteTopic
                 )
             else:
                 wanted.append(topic.topic_id if topic.name is None else topic.name)
-    for result in await broker.controller.delete_topics(wanted):
+    charge = broker.quotas.charge(context, STRICT_QUOTA_SINCE_VERSION)
+    for result in await broker.controller.delete_topics(wanted, charge):
         response.responses.append(
             DeletableTopicResult(
                 name=result.name, topic_id=result.topic_id, error_code=result.error, error_message=result.message
             )
         )
     await broker.image_applied()
+    response.throttle_time_ms = charge.throttle_ms()
     return response

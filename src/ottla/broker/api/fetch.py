@@ -16,6 +16,9 @@ No record is read here: what goes into the answer are ranges of segment files, w
 `sendfile`. A fetch that finds less than `min_bytes` waits, for `max_wait_ms` at most, for the partitions to grow.
 The first partition with anything to give gives at least one whole batch, whatever the limits say, so that a
 large batch never blocks its readers.
+
+A consumer that is above its quota gets an empty answer and the time to wait (KIP-219); what was read for it is read
+again when it comes back.
 """
 
 import asyncio
@@ -41,6 +44,7 @@ from ottla.replication.waiting import FetchWait
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.broker.quotas.metering import RequestMeter
 
 logger = logging.getLogger(__name__)
 
@@ -103,11 +107,23 @@ class _Read:
         self._found: list[tuple[Partition, int]] = []
         self._urgent = False
         self._counts = 1
+        self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._min_bytes = request.min_bytes
+        if context.meter is not None:
+            self._limit_to_quota(context.meter)
+
+    def _limit_to_quota(self, meter: "RequestMeter") -> None:
+        """Never read more than a client may ever get at once; other brokers may get everything."""
+        if self._replica_id >= 0:
+            meter.is_charged = True
+            return
+        self._max_bytes = int(min(self._max_bytes, meter.most_to_fetch()))
+        self._min_bytes = min(self._min_bytes, self._max_bytes)
 
     def may_answer_now(self) -> bool:
         return (
             self._urgent
-            or self._size_bytes >= self._request.min_bytes
+            or self._size_bytes >= self._min_bytes
             or self._request.max_wait_ms <= 0
             or not self._fetch.targets
         )
@@ -115,9 +131,7 @@ class _Read:
     def answer_later(self) -> Promise[FetchResponse]:
         self._counts = 0
         answer: Promise[FetchResponse] = Promise()
-        wait = FetchWait(
-            self._partitions(), self._request.min_bytes - self._size_bytes, self._request.max_wait_ms / 1000
-        )
+        wait = FetchWait(self._partitions(), self._min_bytes - self._size_bytes, self._request.max_wait_ms / 1000)
 
         def ended(future: asyncio.Future[None]) -> None:
             if future.cancelled() or answer.done():
@@ -155,10 +169,9 @@ class _Read:
         """Read every partition of the fetch, within the limits on bytes."""
         self._size_bytes = 0
         self._found = []
-        limit_bytes = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
         answers: Answers = []
         for target in self._fetch.targets:
-            answers.append((target, self._one_partition(target, max(0, limit_bytes - self._size_bytes))))
+            answers.append((target, self._one_partition(target, max(0, self._max_bytes - self._size_bytes))))
         return answers
 
     def _one_partition(self, target: FetchTarget, left_bytes: int) -> PartitionData:
@@ -220,11 +233,21 @@ class _Read:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
 
     def response(self, answers: Answers) -> FetchResponse:
-        response = FetchResponse(session_id=self._fetch.session_id)
+        meter = self._context.meter
+        if meter is not None and not meter.is_charged:
+            complete = self._assembled(self._fetch.preview(answers))
+            throttle_time_ms = meter.charge_fetch(complete, self._context.api_version)
+            if throttle_time_ms > 0:
+                session_id = self._broker.fetch_sessions.withhold(self._fetch)
+                return FetchResponse(session_id=session_id, throttle_time_ms=throttle_time_ms)
         for partition, size_bytes in self._found:
             partition.traffic.bytes_out += size_bytes
+        return self._assembled(self._fetch.select(answers))
+
+    def _assembled(self, answers: Answers) -> FetchResponse:
+        response = FetchResponse(session_id=self._fetch.session_id)
         topics: dict[str | bytes, FetchableTopicResponse] = {}
-        for target, answer in self._fetch.select(answers):
+        for target, answer in answers:
             key = target.topic_id if self._by_id else target.topic
             topic = topics.get(key)
             if topic is None:

@@ -49,7 +49,7 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
     if wanted is not None and broker.config.auto_create_topics:
         allowed = request.allow_auto_topic_creation or context.api_version < AUTO_CREATION_CHOICE_SINCE_VERSION
         if allowed:
-            await _create_missing(broker, wanted)
+            await _create_missing(broker, context, wanted)
     image = broker.image
     response = MetadataResponse(
         cluster_id=image.cluster_id,
@@ -89,7 +89,7 @@ def _refused(wanted: list[MetadataRequestTopic], code: ErrorCode) -> MetadataRes
     )
 
 
-async def _create_missing(broker: "Broker", wanted: list[MetadataRequestTopic]) -> None:
+async def _create_missing(broker: "Broker", context: RequestContext, wanted: list[MetadataRequestTopic]) -> None:
     missing = [
         topic.name
         for topic in wanted
@@ -99,7 +99,7 @@ async def _create_missing(broker: "Broker", wanted: list[MetadataRequestTopic]) 
         and topic_name_problem(topic.name) is None
     ]
     if missing:
-        await broker.create_missing_topics(missing)
+        await broker.create_missing_topics(missing, broker.quotas.charge(context))
 
 
 def _broker(registration: BrokerRegistration, listener: str) -> MetadataResponseBroker:
