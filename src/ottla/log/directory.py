@@ -19,9 +19,11 @@ RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, REPLICATION_CHECKPOINT, LOG_START_CHECKPOINT, CLEANER_CHECKPOINT)
 
 _META_VERSION = "1"
 _UNKNOWN_BROKER_EPOCH = -1
+_MAX_WISHES = 10_000
 
 
 class UnusableDirectory(OSError):
@@ -53,6 +55,7 @@ class LogDirectory:
         self.directory_id = b""
         self.was_clean = False
         self.last_broker_epoch = _UNKNOWN_BROKER_EPOCH
+        self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -159,4 +162,29 @@ class LogDirectory:
         return decode_offsets(join(self.path, name), data)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        # Not known while it is being written: a write that fails may have happened all the same.
+        self._checkpoints.pop(name, None)
         self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))
+        self._checkpoints[name] = offsets
+
+    def known_checkpoint(self, name: str) -> Mapping[TopicPartition, int]:
+        """What the file says, read only where this process has not written it yet."""
+        if name not in self._checkpoints:
+            self._checkpoints[name] = self.read_checkpoint(name)
+        return self._checkpoints[name]
+
+
+class PreferredDirectories:
+    """Where logs should be made that do not exist yet. Bounded, as anyone may ask: the oldest wish goes first."""
+
+    def __init__(self) -> None:
+        self._wishes: dict[TopicPartition, LogDirectory] = {}
+
+    def add(self, topic_partition: TopicPartition, directory: LogDirectory) -> None:
+        self._wishes.pop(topic_partition, None)
+        self._wishes[topic_partition] = directory
+        if len(self._wishes) > _MAX_WISHES:
+            del self._wishes[next(iter(self._wishes))]
+
+    def take(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        return self._wishes.pop(topic_partition, None)

@@ -14,19 +14,20 @@ in the page cache and what is on the device. A full disk does not: a refused app
 import asyncio
 import struct
 from collections.abc import Coroutine
-from typing import NamedTuple
 
+from ottla.log.append_info import AppendInfo
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
-from ottla.log.directory import LogDirectory, is_full
+from ottla.log.directory import LogDirectory
 from ottla.log.files import TopicPartition
 from ottla.log.group_commit import GroupCommit
 from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LoadedLog
+from ottla.log.log_errors import failed, unavailable
 from ottla.log.log_files import EpochsNotWritten, LogFiles
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
-from ottla.log.segment import BrokenSegment, Segment
+from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, search_first, search_latest
 from ottla.log.validation import does_not_fit, needs_records
@@ -38,16 +39,6 @@ from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource
 _BATCH_FRONT = struct.Struct(">qii")
 _LENGTH_FIELD = struct.Struct(">8xi")
 _NO_TIMESTAMP = -1
-
-
-class AppendInfo(NamedTuple):
-    """What became of a batch. A duplicate was not stored again: the offsets are those of the first time."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    duplicate: bool
 
 
 class Log:
@@ -157,7 +148,7 @@ class Log:
         """
         (header,) = headers
         if self._closed or self.directory.failure is not None:
-            raise self._unavailable()
+            raise unavailable(self)
         producer_state = self.producer_state
         has_producer = header.producer_id >= 0
         if has_producer:
@@ -181,7 +172,7 @@ class Log:
                 assign_offset(records, 0, first_offset, leader_epoch)
                 segment.append((records,), first_offset, last_offset, max_timestamp)
         except OSError as error:
-            raise self._failed(error, "append") from error
+            raise failed(self, error, "append") from error
         self.log_end_offset = producer_state.end_offset = last_offset + 1
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
@@ -189,22 +180,6 @@ class Log:
             producer_state.update(header, first_offset, last_offset)
         append_time = max_timestamp if self._uses_append_time else _NO_TIMESTAMP
         return AppendInfo(first_offset, last_offset, append_time, self.log_start_offset, False)
-
-    def _unavailable(self) -> KafkaError:
-        failure = self.directory.failure
-        reason = "it is closed" if failure is None else f"its directory {self.directory.path} failed: {failure}"
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log {self.topic_partition} cannot be used: {reason}")
-
-    def _failed(self, error: OSError, what: str) -> KafkaError:
-        """What a disk error means: a full disk refuses this one request, anything else takes the directory out of use.
-
-        Damaged bytes are this log's own trouble: the disk answered.
-        """
-        if isinstance(error, BrokenSegment):
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{what} in {self.topic_partition} failed: {error}")
-        if not is_full(error):
-            self.directory.fail(error)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what} in {self.topic_partition} failed: {error}")
 
     # Reading.
 
@@ -215,7 +190,7 @@ class Log:
         `min_one_batch`. Never reaches into the next segment.
         """
         if self._closed or self.directory.failure is not None:
-            raise self._unavailable()
+            raise unavailable(self)
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -236,7 +211,7 @@ class Log:
             if length > max_bytes:
                 length = min(segment.cut(start, max_bytes, min_one_batch), length)
         except OSError as error:
-            raise self._failed(error, "read") from error
+            raise failed(self, error, "read") from error
         return FileRange(segment.file, start, length) if length > 0 else None
 
     async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
@@ -256,7 +231,7 @@ class Log:
         """
         if self._rolling is None:
             if self._closed or self.directory.failure is not None:
-                raise self._unavailable()
+                raise unavailable(self)
             if not self._active.file.size:
                 return
             self._rolling = asyncio.get_running_loop().create_task(self._roll())
@@ -271,7 +246,7 @@ class Log:
                 self._files.next_segment, old, base_offset, snapshot, self.config, self._clock.now_ms()
             )
         except OSError as error:
-            raise self._failed(error, "roll") from error
+            raise failed(self, error, "roll") from error
         finally:
             self._rolling = None
         if self.log_end_offset != base_offset:
@@ -295,7 +270,7 @@ class Log:
     def advance_start(self, offset: int) -> None:
         """Readers get nothing below `offset` from now on. Never beyond the high watermark, and never back."""
         if self._closed or self.directory.failure is not None:
-            raise self._unavailable()
+            raise unavailable(self)
         if offset > self.high_watermark:
             limits = f"an offset up to the high watermark {self.high_watermark} expected, {offset} came"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition}: {limits}")
@@ -312,13 +287,28 @@ class Log:
         try:
             return removed, await self._executor.run(self._files.set_aside, removed)
         except OSError as error:
-            raise self._failed(error, "delete") from error
+            raise failed(self, error, "delete") from error
 
     async def replace_segments(self, old: tuple[Segment, ...], new: Segment) -> None:
         """Let readers find `new` in the place of closed neighbours, under `reshaping`; a flush of these ends first."""
         while self._segments.is_syncing(old):
             await self._commit.finish_running()
         self._segments.replace(old, new)
+
+    async def move_to(self, directory: LogDirectory, path: str, segments: list[Segment]) -> tuple[Segment, ...]:
+        """Go on with the same segments, whole and on the device, in another directory; the ones so far come back.
+
+        Under `reshaping`, while nobody appends.
+        """
+        await self._commit.settle()
+        moved = self._segments.all()
+        self.directory = directory
+        self._files.path = path
+        self._segments = Segments(segments, self.log_end_offset)
+        self._active = self._segments.active
+        self.recovery_point = self.log_end_offset
+        self.leader_epochs.changed = True
+        return moved
 
     # Flushing.
 
@@ -331,7 +321,7 @@ class Log:
         target = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
         if self.recovery_point < target:
             if self.directory.failure is not None:
-                raise self._unavailable()
+                raise unavailable(self)
             await self._commit.reach(target)
 
     async def _flush_once(self) -> None:
@@ -350,7 +340,7 @@ class Log:
             done = True
         except EpochsNotWritten as error:
             epochs.changed = True
-            raise self._failed(error, "flush") from error
+            raise failed(self, error, "flush") from error
         except OSError as error:
             self.directory.fail(error)
             message = f"flush of {self.topic_partition} failed: {error}"
@@ -377,16 +367,19 @@ class Log:
             entries = self.leader_epochs.entries()
             await self._executor.run(self._files.finish, self._active, self.log_end_offset, snapshot, entries)
         except OSError as error:
-            raise self._failed(error, "close") from error
+            raise failed(self, error, "close") from error
         finally:
             self.close_files()
 
     async def _settle(self) -> None:
         """Wait until no roll, no flush and no work on closed segments is under way."""
         async with self.reshaping:
-            while self._rolling is not None:
-                await asyncio.wait([self._rolling])
+            await self.finish_roll()
         await self._commit.settle()
+
+    async def finish_roll(self) -> None:
+        while self._rolling is not None:
+            await asyncio.wait([self._rolling])
 
     def close_files(self) -> None:
         """Give up the files as they are; what is not flushed may be lost."""
@@ -404,7 +397,7 @@ class Log:
         try:
             await self._executor.run(self._files.rename, new_path)
         except OSError as error:
-            raise self._failed(error, "rename") from error
+            raise failed(self, error, "rename") from error
 
     async def delete(self) -> None:
         """Remove the directory with all that is in it."""
@@ -414,7 +407,7 @@ class Log:
         try:
             await self._executor.run(self._files.delete)
         except OSError as error:
-            raise self._failed(error, "delete") from error
+            raise failed(self, error, "delete") from error
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"

@@ -3,24 +3,32 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 
 from ottla.log import files
-from ottla.log.checkpoints import encode_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
+from ottla.log.creation import make_log_directory, remove_half_made, write_topic_id
 from ottla.log.directory import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
     LogDirectory,
+    PreferredDirectories,
     is_full,
 )
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import DEFAULT_LIMIT_BYTES, IndexCache
+from ottla.log.inventory import Found, Inventory
 from ottla.log.loader import LogLoader
 from ottla.log.log import Log
+from ottla.log.moves import LogMoves
+from ottla.log.moving import LogMove
+from ottla.log.offset_checkpoints import OffsetCheckpoints
+from ottla.log.removal import DelayedRemovals
 from ottla.log.retention import Retention
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.runtime import Clock, Disk, DiskSpace, Executor, IdSource
@@ -30,6 +38,15 @@ logger = logging.getLogger(__name__)
 _LOADS_AT_ONCE = 8
 _CLOSES_AT_ONCE = 8
 _PRODUCERS_AT_ONCE = 1000
+
+# What the checkpoints say of a log; nothing where a start finds it out by itself.
+_CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
+    RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point,
+    REPLICATION_CHECKPOINT: lambda log: log.high_watermark,
+    LOG_START_CHECKPOINT: lambda log: (
+        log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +66,8 @@ class LogManagerSettings:
 class LogManager:
     """Holds every log under its partition; a partition has at most one, in one directory.
 
-    The directories are open (locked) when they come here, and are closed by `shutdown`.
+    The directories are open (locked) when they come here, and are closed by `shutdown`. `is_missing_some` when this
+    broker has had others that are not among them.
     """
 
     def __init__(
@@ -61,15 +79,28 @@ class LogManager:
         executor: Executor,
         ids: IdSource,
         settings: LogManagerSettings | None = None,
+        is_missing_some: bool = False,
     ) -> None:
         self.directories = tuple(directories)
+        self._is_missing_some = is_missing_some
         self.settings = settings or LogManagerSettings()
         self._disk = disk
         self._clock = clock
         self._executor = executor
         self._ids = ids
         self.index_cache = IndexCache(self.settings.index_cache_bytes)
-        self._retention = Retention(disk=disk, clock=clock, executor=executor)
+        self.checkpoints = OffsetCheckpoints(executor)
+        self.removals = DelayedRemovals(disk, executor)
+        self.moves = LogMoves(
+            disk=disk,
+            executor=executor,
+            ids=ids,
+            cache=self.index_cache,
+            removals=self.removals,
+            announce=self._announce,
+        )
+        self._retention = Retention(disk=disk, clock=clock, executor=executor, removals=self.removals)
+        self._preferred = PreferredDirectories()
         self._logs: dict[TopicPartition, Log] = {}
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
         self._deletions: dict[asyncio.Task[None], Log] = {}
@@ -84,6 +115,18 @@ class LogManager:
     def has_failures(self) -> bool:
         return any(directory.failure is not None for directory in self.directories)
 
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Whether a log that is not here may be in a directory that failed, or is not here itself."""
+        return self.has_failures or self._is_missing_some
+
+    def directory_at(self, path: str) -> LogDirectory | None:
+        return next((directory for directory in self.directories if directory.path == path), None)
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Where a log that is not here yet should be made, should it ever be."""
+        self._preferred.add(TopicPartition(topic, partition), directory)
+
     async def space(self, directory: LogDirectory) -> DiskSpace:
         """Of the disk that the directory is on. OSError when it does not say."""
         return await self._executor.run(self._disk.space, directory.path)
@@ -95,18 +138,25 @@ class LogManager:
 
         A directory that does not read is marked as failed, the others are used.
         """
+        inventory = Inventory(self._disk, not self.may_be_elsewhere, len(self.directories) > 1)
+        await self._executor.run(inventory.take, self.directories)
+        self.moves.unfinished = await self._executor.run(inventory.unfinished_moves)
         limit = asyncio.Semaphore(_LOADS_AT_ONCE)
         for directory in self.directories:
             if directory.failure is None:
+                found = [each for each in inventory.logs if each.directory is directory]
                 try:
-                    await self._load_directory(directory, config_of, limit)
+                    await self._load_directory(directory, found, config_of, limit)
                 except OSError as error:
                     directory.fail(error)
 
     async def _load_directory(
-        self, directory: LogDirectory, config_of: Callable[[str], LogConfig], limit: asyncio.Semaphore
+        self,
+        directory: LogDirectory,
+        found: Sequence[Found],
+        config_of: Callable[[str], LogConfig],
+        limit: asyncio.Semaphore,
     ) -> None:
-        names = await self._executor.run(self._list_logs, directory)
         recovery_points = await self._executor.run(directory.read_checkpoint, RECOVERY_POINT_CHECKPOINT)
         start_offsets = await self._executor.run(directory.read_checkpoint, LOG_START_CHECKPOINT)
         high_watermarks = await self._executor.run(directory.read_checkpoint, REPLICATION_CHECKPOINT)
@@ -121,26 +171,11 @@ class LogManager:
                 log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
 
         results = await asyncio.gather(
-            *(load_one(name, topic_partition) for name, topic_partition in names), return_exceptions=True
+            *(load_one(each.name, each.topic_partition) for each in found), return_exceptions=True
         )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-
-    def _list_logs(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
-        """In the executor. Directories of deleted partitions go for good."""
-        found: list[tuple[str, TopicPartition]] = []
-        for name in self._disk.list_directory(directory.path):
-            path = files.join(directory.path, name)
-            if not self._disk.is_directory(path):
-                continue
-            if name.endswith(files.DELETE_DIRECTORY_SUFFIX):
-                self._disk.delete_directory(path)
-                continue
-            topic_partition = files.parse_log_directory(name)
-            if topic_partition is not None:
-                found.append((name, topic_partition))
-        return found
 
     def _loader(self, directory: LogDirectory, name: str, config: LogConfig, clean: bool) -> LogLoader:
         return LogLoader(
@@ -193,7 +228,7 @@ class LogManager:
             log = await asyncio.shield(task)
         if log.topic_id is None:
             log.topic_id = topic_id
-            await self._executor.run(self._write_topic_id, log.path, topic_id)
+            await self._executor.run(write_topic_id, self._disk, log.path, topic_id)
         if log.topic_id != topic_id:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
@@ -204,42 +239,31 @@ class LogManager:
     async def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig, is_new: bool) -> Log:
         """In the first directory that takes it; a full one is passed over, one that fails is marked."""
         usable = [directory for directory in self.directories if directory.failure is None]
-        if not usable or (self.has_failures and not is_new):
+        if not usable or (self.may_be_elsewhere and not is_new):
             raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} may be in a log directory that failed, or all did"
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{topic_partition} may be in a log directory that failed or is missing, or all did",
             )
+        await self.moves.cancel(topic_partition)
         counts = {id(directory): 0 for directory in usable}
         for log in self._logs.values():
             if id(log.directory) in counts:
                 counts[id(log.directory)] += 1
+        preferred = self._preferred.take(topic_partition)
         problems: list[str] = []
-        for directory in sorted(usable, key=lambda candidate: counts[id(candidate)]):
+        for directory in sorted(usable, key=lambda each: (each is not preferred, counts[id(each)])):
             loader = self._loader(directory, str(topic_partition), config, clean=True)
             try:
-                await self._executor.run(self._make_log_directory, directory.path, loader.path, topic_id)
+                await self.checkpoints.forget(directory, topic_partition)
+                await self._executor.run(make_log_directory, self._disk, directory.path, loader.path, topic_id)
                 return await self._open(topic_partition, directory, loader)
             except OSError as error:
                 problems.append(str(error))
                 if not is_full(error):
                     directory.fail(error)
                 with contextlib.suppress(OSError):
-                    await self._executor.run(self._remove_half_made, loader.path)
+                    await self._executor.run(remove_half_made, self._disk, loader.path)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} cannot be created: {'; '.join(problems)}")
-
-    def _remove_half_made(self, path: str) -> None:
-        """What a creation that failed left behind, or the log would be in two places; never one with records."""
-        for name in self._disk.list_directory(path):
-            if name.endswith(files.LOG_SUFFIX) and self._disk.size_of(files.join(path, name)):
-                return
-        self._disk.delete_directory(path)
-
-    def _make_log_directory(self, parent: str, path: str, topic_id: bytes) -> None:
-        self._disk.make_directory(path)
-        self._write_topic_id(path, topic_id)
-        self._disk.sync_directory(parent)
-
-    def _write_topic_id(self, path: str, topic_id: bytes) -> None:
-        self._disk.write_atomically(files.join(path, files.PARTITION_METADATA), encode_partition_metadata(topic_id))
 
     async def delete_log(self, topic: str, partition: int) -> bool:
         """Take a log away at once and its files after `file.delete.delay.ms`; False when there is none.
@@ -248,11 +272,9 @@ class LogManager:
         In a directory that failed nothing is renamed, since nothing can be relied on there.
         """
         log = self._logs.pop(TopicPartition(topic, partition), None)
+        await self.moves.cancel(TopicPartition(topic, partition))
         if log is None:
             return False
-        if log.log_start_offset > 0:
-            # Or the next topic of this name could inherit it after a crash.
-            await self.checkpoint_log_start_offsets()
         name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex())
         if log.directory.failure is None:
             await log.retire(files.join(log.directory.path, name))
@@ -292,34 +314,32 @@ class LogManager:
                 await result
 
     async def checkpoint_recovery_points(self) -> None:
-        await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+        await self._checkpoint(RECOVERY_POINT_CHECKPOINT)
 
     async def checkpoint_high_watermarks(self) -> None:
-        await self._checkpoint(REPLICATION_CHECKPOINT, lambda log: log.high_watermark)
+        await self._checkpoint(REPLICATION_CHECKPOINT)
 
     async def checkpoint_log_start_offsets(self) -> None:
         """Only logs whose start is not simply the beginning of their first segment are written."""
-        await self._checkpoint(
-            LOG_START_CHECKPOINT,
-            lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,
-        )
+        await self._checkpoint(LOG_START_CHECKPOINT)
 
-    async def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
+    async def _checkpoint(self, name: str) -> None:
         for directory in self.directories:
-            if directory.failure is not None:
-                continue
-            offsets = {
-                log.topic_partition: offset
-                for log in self._logs.values()
-                if log.directory is directory and (offset := offset_of(log)) is not None
-            }
-            try:
-                await self._executor.run(directory.write_checkpoint, name, offsets)
-            except OSError as error:
-                if is_full(error):
-                    logger.warning("%s in %s stays as it was: %s", name, directory.path, error)
-                else:
-                    directory.fail(error)
+            await self.checkpoints.write(directory, name, partial(self._offsets, directory, name))
+
+    def _offsets(
+        self, directory: LogDirectory, name: str, arriving: Mapping[TopicPartition, int] = MappingProxyType({})
+    ) -> dict[TopicPartition, int]:
+        offset_of = _CHECKPOINTED[name]
+        logs = [log for log in self._logs.values() if log.directory is directory]
+        return {log.topic_partition: offset for log in logs if (offset := offset_of(log)) is not None} | {**arriving}
+
+    async def _announce(self, move: LogMove) -> None:
+        """The log that moves is in the checkpoints of its new directory before it is there; OSError if not."""
+        log, directory = move.log, move.directory
+        for name, offset_of in _CHECKPOINTED.items():
+            own = {} if (offset := offset_of(log)) is None else {log.topic_partition: offset}
+            await self.checkpoints.must_write(directory, name, partial(self._offsets, directory, name, own))
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
@@ -360,6 +380,7 @@ class LogManager:
         1. logs are flushed and closed   2. checkpoints are written   3. the clean-shutdown marker is written
         4. the lock is given back. A directory where something failed gets no marker.
         """
+        await self.moves.close()
         for task, log in list(self._deletions.items()):
             task.cancel()
             log.close_files()
@@ -378,6 +399,7 @@ class LogManager:
 
         await asyncio.gather(*(close(log) for log in self.all_logs()))
         await self._retention.close()
+        self.removals.close()
         await self.checkpoint_recovery_points()
         await self.checkpoint_log_start_offsets()
         await self.checkpoint_high_watermarks()

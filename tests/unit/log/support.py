@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
+from ottla.log.append_info import AppendInfo
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
-from ottla.log.log import AppendInfo, Log
+from ottla.log.log import Log
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.log.validation import validate_for_append
 from ottla.records import Codec, Record, build_batch
