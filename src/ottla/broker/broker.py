@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker import api
 from ottla.broker.config import BrokerConfig
 from ottla.broker.config_dynamic import DynamicConfig, broker_lists
+from ottla.broker.directories import missing_of, open_first, open_others
 from ottla.broker.dispatch import Dispatcher, registered_handlers
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.producer_ids import ProducerIds
@@ -27,14 +28,16 @@ from ottla.cluster.config_changes import ConfigRules
 from ottla.cluster.controller import Controller, ControllerSettings, NewTopic
 from ottla.cluster.image import ClusterImage, Endpoint
 from ottla.cluster.layout import ensure_layout
+from ottla.cluster.log_directories import known_directories, remember_directories
 from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.registry import CorruptNode
 from ottla.coordination.embedded import EmbeddedStore
-from ottla.coordination.store import StoreError
+from ottla.coordination.store import Store, StoreError
 from ottla.log.cleaner import LogCleaner
-from ottla.log.directory import LogDirectory, UnusableDirectory
+from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager, LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.protocol.uuids import uuid_to_text
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
@@ -176,15 +179,15 @@ class Broker:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
-        directories = self._open_directories()
-        store = await EmbeddedStore.open(os.path.join(directories[0].path, STORE_FILE), is_durable=self._is_durable)
+        first = open_first(self._disk, self.config.log_directories[0], self.config.node_id, self._ids)
+        self._close_at_end(first)
+        store = await EmbeddedStore.open(os.path.join(first.path, STORE_FILE), is_durable=self._is_durable)
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
-        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id)
-        if cluster_id != directories[0].cluster_id:
-            raise StartError(
-                f"{directories[0].path} belongs to cluster {directories[0].cluster_id}, and its store to {cluster_id}"
-            )
+        cluster_id = await ensure_layout(store, self._ids, first.cluster_id)
+        if cluster_id != first.cluster_id:
+            raise StartError(f"{first.path} belongs to cluster {first.cluster_id}, and its store to {cluster_id}")
+        directories = await self._open_others(store, first)
         self._metadata = MetadataCache(store)
         server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._stack.push_async_callback(server.shutdown)
@@ -202,6 +205,7 @@ class Broker:
         self._stack.push_async_callback(self._stop_serving, server)
         self._metadata.subscribe(lambda old, new: self._image_changed.set())
         await self.image_applied()
+        await self._forget_missing(store)
         self._image_changed.set()
         self._in_background(self._follow_image(lifecycle), "image")
         self._in_background(self._logs.run(), "logs")
@@ -222,24 +226,36 @@ class Broker:
             )
             self._in_background(self._cleaner.run(), "cleaner")
 
-    def _open_directories(self) -> list[LogDirectory]:
-        """The first one must work, since the store is in it; another that does not is left out, with its partitions."""
-        directories: list[LogDirectory] = []
-        for path in self.config.log_directories:
-            directory = LogDirectory(self._disk, path)
-            cluster_id = directories[0].cluster_id if directories else None
-            try:
-                directory.open(self.config.node_id, self._ids, cluster_id)
-            except UnusableDirectory:
-                raise
-            except OSError as error:
-                if not directories:
-                    raise
-                directory.fail(error)
-            self._stack.callback(directory.close)
-            self._stack_of_crash.callback(directory.close)
-            directories.append(directory)
+    async def _open_others(self, store: Store, first: LogDirectory) -> list[LogDirectory]:
+        """All directories. Those of this broker that are missing may hold what it should hold."""
+        node_id = self.config.node_id
+        self._known_directories = await known_directories(store, node_id)
+        paths = self.config.log_directories[1:]
+        others = open_others(self._disk, paths, first, self._known_directories, self._ids, self._close_at_end)
+        directories = [first, *others]
+        self._missing_directories = missing_of(self._known_directories, directories)
+        for directory_id in self._missing_directories:
+            logger.error("log directory %s of this broker is not here", uuid_to_text(directory_id))
+        await self._remember_directories(store, directories)
         return directories
+
+    async def _remember_directories(self, store: Store, directories: Sequence[LogDirectory]) -> None:
+        """Before anything is made in them. An id that is missing is kept until it is certain that nothing is lost."""
+        found = {directory.directory_id for directory in directories if directory.directory_id}
+        if found | self._missing_directories != self._known_directories:
+            self._known_directories = frozenset(found | self._missing_directories)
+            await remember_directories(store, self.config.node_id, self._known_directories)
+
+    async def _forget_missing(self, store: Store) -> None:
+        """Nothing that should be here is missing, so nothing was in the directories that are."""
+        if self._missing_directories and not self.replicas.offline_count:
+            self._missing_directories = frozenset()
+            self._logs.is_missing_some = False
+            await self._remember_directories(store, self._logs.directories)
+
+    def _close_at_end(self, directory: LogDirectory) -> None:
+        self._stack.callback(directory.close)
+        self._stack_of_crash.callback(directory.close)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Called in the middle of whatever noticed it, so the consequences wait for the next turn of the loop."""
@@ -271,6 +287,7 @@ class Broker:
             executor=self._executor,
             ids=self._ids,
             settings=settings,
+            is_missing_some=bool(self._missing_directories),
         )
         await self._logs.load(lambda topic: self.settings.topic_config({}))
         self._stack.push_async_callback(self._logs.shutdown)

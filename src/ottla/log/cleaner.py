@@ -82,6 +82,7 @@ class LogCleaner:
         self._first_dirty: dict[TopicPartition, tuple[Log, int]] = {}
         self._uncleanable: dict[TopicPartition, Log] = {}
         self._cleaning: asyncio.Task[bool] | None = None
+        logs.moves.on_moved = self._log_moved
 
     @property
     def uncleanable_count(self) -> int:
@@ -244,7 +245,7 @@ class LogCleaner:
         if isinstance(error, OSError) and not is_full(error):
             log.directory.fail(error)
 
-    async def log_moved(self, log: Log, old: LogDirectory) -> None:
+    async def _log_moved(self, log: Log, old: LogDirectory) -> None:
         """What is known of a log goes with it to its new directory."""
         if log.topic_partition in self._first_dirty:
             await self._write_checkpoint(log.directory)

@@ -67,6 +67,13 @@ class LogDirectory:
             if self.on_failure is not None:
                 self.on_failure(self)
 
+    def is_new(self) -> bool:
+        """Whether nobody has ever used it. OSError when it does not read."""
+        if not self._disk.exists(self.path):
+            return True
+        self._disk.list_directory(self.path)
+        return not self._disk.exists(join(self.path, META_PROPERTIES))
+
     def open(self, node_id: int, ids: IdSource, cluster_id: str | None = None) -> None:
         """Lock it and find out whose it is; a new one becomes this broker's.
 

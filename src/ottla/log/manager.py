@@ -82,7 +82,7 @@ class LogManager:
         is_missing_some: bool = False,
     ) -> None:
         self.directories = tuple(directories)
-        self._is_missing_some = is_missing_some
+        self.is_missing_some = is_missing_some
         self.settings = settings or LogManagerSettings()
         self._disk = disk
         self._clock = clock
@@ -118,7 +118,7 @@ class LogManager:
     @property
     def may_be_elsewhere(self) -> bool:
         """Whether a log that is not here may be in a directory that failed, or is not here itself."""
-        return self.has_failures or self._is_missing_some
+        return self.has_failures or self.is_missing_some
 
     def directory_at(self, path: str) -> LogDirectory | None:
         return next((directory for directory in self.directories if directory.path == path), None)

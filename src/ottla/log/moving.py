@@ -34,9 +34,9 @@ MOVE_TARGET = "ottla-move-target"
 
 PIECE_BYTES = 1024 * 1024
 # What may be left to copy while appends wait.
-_LAST_BYTES = 4 * PIECE_BYTES
+LAST_BYTES = 4 * PIECE_BYTES
 # The page cache is not filled with more than this before the device has it.
-_SYNC_BYTES = 64 * PIECE_BYTES
+SYNC_BYTES = 64 * PIECE_BYTES
 
 
 class MoveStopped(Exception):
@@ -176,7 +176,7 @@ class LogMove:
                 await self._run(_copy, source.file, self._file, self._position, size_bytes),
             )
             self._unsynced_bytes += self._position - before
-            if self._unsynced_bytes >= _SYNC_BYTES:
+            if self._unsynced_bytes >= SYNC_BYTES:
                 self._unsynced_bytes = 0
                 await self._run(_sync, self._file)
         if self._position == size_bytes and source is not self.log.segments[-1]:
@@ -229,7 +229,7 @@ class LogMove:
             await log.finish_roll()
             self._check_going_on()
             await self._forget_removed()
-            if self._missing_bytes() > _LAST_BYTES:
+            if self._missing_bytes() > LAST_BYTES:
                 return None
             while (source := self._next_source()) is not log.segments[-1] or self._missing_bytes():
                 await self._copy_piece(source)

@@ -81,10 +81,10 @@ class ReplicaManager:
         """
         logs, topic_partition = self._logs, TopicPartition(topic, index)
         directory = logs.directory_at(path)
-        if directory is None:
-            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not among the log.dirs")
         if len(future_directory_name(topic_partition, "0" * UNIQUE_CHARACTERS)) > MAX_DIRECTORY_NAME:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is too long for the name of a directory")
+        if directory is None:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not among the log.dirs")
         if directory.failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} failed: {directory.failure}")
         async with self._moving:
