@@ -174,6 +174,11 @@ class LogDirectory:
         self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))
         self._checkpoints[name] = offsets
 
+    def may_be_checkpointed(self, topic_partition: TopicPartition) -> bool:
+        """Whether a checkpoint has an entry for the partition, or nobody has looked. Does not block."""
+        known = self._checkpoints
+        return any(name not in known or topic_partition in known[name] for name in CHECKPOINTS)
+
     def known_checkpoint(self, name: str) -> Mapping[TopicPartition, int]:
         """What the file says, read only where this process has not written it yet."""
         if name not in self._checkpoints:

@@ -1,14 +1,14 @@
 """What lies in the log directories at a start, and what becomes of moves that a crash cut short.
 
-A log that was moving may be found in two places, or in one that is not certain (see `moving` for the two markers):
+A log that was moving may be found in two places, or in one that is not certain (see `moving` for the two signs):
 
-| found                                               | it means                          | so                  |
-|-----------------------------------------------------|-----------------------------------|---------------------|
-| a log, and a future directory                       | the copy was under way            | it goes on          |
-| a log with MOVE_SOURCE, and the copy of this name   | the copy is whole, and the log    | the old one goes    |
-| a log, and one of the same name with MOVE_TARGET    | the switch was called off         | the second one goes |
-| one with a marker alone, all directories being here | the other one is gone for good    | it is the log       |
-| one with a marker alone, and directories missing    | the other one may be the newer    | it is not opened    |
+| found                                                 | it means                          | so                  |
+|-------------------------------------------------------|-----------------------------------|---------------------|
+| a log, and a future directory                         | the copy was under way            | it goes on          |
+| a log that has left, and its copy                     | the copy is whole, and the log    | the old one goes    |
+| a log, and one of the same name with MOVE_TARGET      | the switch was called off         | the second one goes |
+| one with either sign alone, all directories being here | the other one is gone for good   | it is the log       |
+| one with either sign alone, and directories missing   | the other one may be the newer    | it is not opened    |
 
 Blocking: runs in the executor.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from ottla.log import files
 from ottla.log.directory import LogDirectory
 from ottla.log.files import TopicPartition, join
-from ottla.log.moving import MOVE_SOURCE, MOVE_TARGET
+from ottla.log.moving import MOVE_TARGET, moved_to, unmark_moved
 from ottla.runtime import Disk
 
 logger = logging.getLogger(__name__)
@@ -113,59 +113,55 @@ class Inventory:
 
     def _finish_move(self, topic_partition: TopicPartition, places: list[Found]) -> list[Found]:
         """Where the log is; more than one place when that cannot be told."""
-        left = [found for found in places if self._unique(found, MOVE_SOURCE) is not None]
-        if left and len(left) < len(places):
-            arrived = [found for found in places if found not in left]
-            for found in arrived:
-                self._remove_marker(found, MOVE_TARGET)
+        names = {found.path: self.disk.list_directory(found.path) for found in places}
+        left = [found for found in places if moved_to(names[found.path]) is not None]
+        copies = [found for found in places if MOVE_TARGET in names[found.path]]
+        stayed = [found for found in places if found not in left]
+        if left and stayed:
+            for found in stayed:
+                self._settle_in(found)
             for found in left:
-                self._set_aside(found)
-            return arrived
+                self._set_aside(found, moved_to(names[found.path]) or "")
+            return stayed
         if left:
-            return self._follow(topic_partition, left[0])
-        void = [found for found in places if self._unique(found, MOVE_TARGET) is not None]
-        if void and len(void) < len(places):
-            for found in void:
-                self._set_aside(found)
-            return [found for found in places if found not in void]
-        return [found for found in places if self._is_certain(found, MOVE_TARGET)]
+            return self._follow(left[0], moved_to(names[left[0].path]) or "")
+        if copies and len(copies) < len(places):
+            for found in copies:
+                self._set_aside(found, self.disk.read(join(found.path, MOVE_TARGET)).decode("ascii", "replace"))
+        elif copies:
+            if not self._is_certain(copies[0]):
+                return []
+            self._settle_in(copies[0])
+        return [found for found in places if found not in copies] or copies
 
-    def _follow(self, topic_partition: TopicPartition, source: Found) -> list[Found]:
+    def _follow(self, source: Found, unique: str) -> list[Found]:
         """The log left for a copy that has not got its name yet."""
-        unique = self._unique(source, MOVE_SOURCE)
+        topic_partition = source.topic_partition
         futures = self.futures.get(topic_partition, [])
         for copy in futures:
-            if copy.name == files.future_directory_name(topic_partition, unique or ""):
+            if copy.name == files.future_directory_name(topic_partition, unique):
                 self.disk.rename(copy.path, join(copy.directory.path, str(topic_partition)))
                 futures.remove(copy)
                 copy.name = str(topic_partition)
-                self._remove_marker(copy, MOVE_TARGET)
-                self._set_aside(source)
+                self._settle_in(copy)
+                self._set_aside(source, unique)
                 logger.info("%s has moved to %s", topic_partition, copy.directory.path)
                 return [copy]
-        return [source] if self._is_certain(source, MOVE_SOURCE) else []
+        if not self._is_certain(source):
+            return []
+        unmark_moved(self.disk, source.path, unique)
+        return [source]
 
-    def _is_certain(self, found: Found, marker: str) -> bool:
-        if self._unique(found, marker) is None:
-            return True
+    def _is_certain(self, found: Found) -> bool:
         if not self.is_complete:
             logger.error("%s may be in a log directory that is missing, and is not opened", found.path)
-            return False
-        self._remove_marker(found, marker)
-        return True
+        return self.is_complete
 
-    def _unique(self, found: Found, marker: str) -> str | None:
-        try:
-            return self.disk.read(join(found.path, marker)).decode("ascii", "replace")
-        except FileNotFoundError:
-            return None
-
-    def _remove_marker(self, found: Found, marker: str) -> None:
-        self.disk.delete(join(found.path, marker))
+    def _settle_in(self, found: Found) -> None:
+        self.disk.delete(join(found.path, MOVE_TARGET))
         self.disk.sync_directory(found.path)
 
-    def _set_aside(self, found: Found) -> None:
-        unique = self._unique(found, MOVE_SOURCE) or self._unique(found, MOVE_TARGET) or ""
+    def _set_aside(self, found: Found, unique: str) -> None:
         name = files.deleted_directory_name(found.topic_partition, unique)
         self.disk.rename(found.path, join(found.directory.path, name))
 

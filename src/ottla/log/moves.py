@@ -126,12 +126,16 @@ class LogMoves:
                 await self.on_moved(log, source)
         except MoveStopped as stopped:
             logger.info("%s", stopped)
+            if log.is_closed and not move.is_stopped:
+                # Its topic was deleted at the same moment.
+                await move.abandon()
         except TargetFailed as failed:
             await self._target_failed(move, failed)
         except OSError as error:
             logger.error("%s stays in %s: it cannot be read or renamed: %s", log.topic_partition, source.path, error)
-            await move.abandon()
-            if not is_full(error):
+            if is_full(error):
+                await move.abandon()
+            else:
                 source.fail(error)
         except Exception:
             logger.exception("%s stays in %s: its move went wrong", log.topic_partition, log.directory.path)

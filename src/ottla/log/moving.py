@@ -3,11 +3,12 @@
     1. `<topic>-<partition>.<32 characters>-future` is made in the target directory, with MOVE_TARGET in it
     2. segment after segment is copied into it in pieces, the active one until little is missing
     3. while appends wait: the rest is copied, all of it synced, the target's checkpoints know the log
-    4. MOVE_SOURCE with the same 32 characters appears in the log's directory: from here on the copy is the log
+    4. `partition.metadata` of the log gets a name with the same 32 characters: from now on the copy is the log
     5. the copy gets the log's name, the log goes on with its files, MOVE_TARGET goes
     6. the old directory is renamed to `...-delete`, appends go on; its files go after `file.delete.delay.ms`
 
-Nothing is appended between 3 and 6, so a crash anywhere leaves one whole log: `inventory` says which at a start.
+Nothing is appended between 3 and 6, so a crash anywhere leaves one whole log: `inventory` says which at a start. The
+sign that the log has left is a rename because the disk that it leaves may be full.
 Segments are the same byte for byte in both places, so whatever the log has in memory is right afterwards. What an
 interrupted copy left is compared with the log and kept up to the first difference.
 """
@@ -29,14 +30,38 @@ from ottla.runtime import Disk, Executor, File
 
 logger = logging.getLogger(__name__)
 
-MOVE_SOURCE = "ottla-move-source"
 MOVE_TARGET = "ottla-move-target"
+_MOVED_PREFIX = files.PARTITION_METADATA + "."
+_MOVED_SUFFIX = "-moved"
 
 PIECE_BYTES = 1024 * 1024
 # What may be left to copy while appends wait.
 LAST_BYTES = 4 * PIECE_BYTES
 # The page cache is not filled with more than this before the device has it.
 SYNC_BYTES = 64 * PIECE_BYTES
+
+
+def mark_moved(disk: Disk, path: str, unique: str) -> None:
+    """Step 4, in the directory of a log; durable when it returns."""
+    marker = join(path, f"{_MOVED_PREFIX}{unique}{_MOVED_SUFFIX}")
+    try:
+        disk.rename(join(path, files.PARTITION_METADATA), marker)
+    except FileNotFoundError:
+        disk.open(marker, create=True).close()
+        disk.sync_directory(path)
+
+
+def unmark_moved(disk: Disk, path: str, unique: str) -> None:
+    """Take step 4 back."""
+    disk.rename(join(path, f"{_MOVED_PREFIX}{unique}{_MOVED_SUFFIX}"), join(path, files.PARTITION_METADATA))
+
+
+def moved_to(names: Sequence[str]) -> str | None:
+    """The 32 characters of the copy that a log has left for, given the names in its directory; None if it has not."""
+    for name in names:
+        if name.startswith(_MOVED_PREFIX) and name.endswith(_MOVED_SUFFIX):
+            return name.removeprefix(_MOVED_PREFIX).removesuffix(_MOVED_SUFFIX)
+    return None
 
 
 class MoveStopped(Exception):
@@ -270,12 +295,11 @@ class LogMove:
     async def _change_places(self) -> tuple[Segment, ...]:
         log, old_directory, old_path = self.log, self.log.directory, self.log.path
         new_path = join(self.directory.path, str(log.topic_partition))
-        marker = join(old_path, MOVE_SOURCE)
-        await self._run(self._disk.write_atomically, marker, self.unique.encode())
+        await self._run(mark_moved, self._disk, old_path, self.unique)
         try:
             opened = await self._run(self._enter, new_path, log.segments)
         except TargetFailed:
-            await self._run(self._stay, marker, new_path)
+            await self._run(self._stay, old_path, new_path)
             raise
         new_segments = self._twins(new_path, opened)
         old_segments = await log.move_to(self.directory, new_path, new_segments)
@@ -305,10 +329,9 @@ class LogMove:
             raise TargetFailed(error) from error
         return opened
 
-    def _stay(self, marker: str, new_path: str) -> None:
+    def _stay(self, old_path: str, new_path: str) -> None:
         """The log stays where it is: first of all it must say so, then the copy goes, if its disk lets it."""
-        self._disk.delete(marker)
-        self._disk.sync_directory(self.log.path)
+        unmark_moved(self._disk, old_path, self.unique)
         with contextlib.suppress(OSError):
             if self._disk.exists(join(new_path, MOVE_TARGET)):
                 self._disk.delete_directory(new_path)

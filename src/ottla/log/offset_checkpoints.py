@@ -47,7 +47,8 @@ class OffsetCheckpoints:
     async def forget(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
         """Return once no checkpoint on the device has an entry for the partition. OSError when that cannot be."""
         async with self._lock(directory):
-            await self._executor.run(self._forget, directory, topic_partition)
+            if directory.may_be_checkpointed(topic_partition):
+                await self._executor.run(self._forget, directory, topic_partition)
 
     def _forget(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
         for name in CHECKPOINTS:

@@ -137,7 +137,7 @@ class Observer:
         if partition is not None and not 0 <= partition < count:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} has {count} partitions, no {partition}")
         wanted = range(count) if partition is None else [partition]
-        positions = {index: self._start_offset(topic, index) for index in wanted}
+        positions = {index: self._start_offset(topic, index, deadline) for index in wanted}
         found: list[StoredRecord] = []
         while True:
             left_ms = int((deadline - time.monotonic()) * 1000)
@@ -160,13 +160,17 @@ class Observer:
             time.sleep(LOOK_AGAIN_SECONDS)
         return count
 
-    def _start_offset(self, topic: str, partition: int) -> int:
+    def _start_offset(self, topic: str, partition: int, deadline: float) -> int:
+        """Waits for a topic that is known already and whose logs are still being made."""
         wanted = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-        (answered,) = self.ask(request, ListOffsetsResponse, LIST_OFFSETS_VERSION).topics
-        (answer,) = answered.partitions
-        _check(answer.error_code, f"{topic}-{partition}")
-        return answer.offset
+        while True:
+            (answered,) = self.ask(request, ListOffsetsResponse, LIST_OFFSETS_VERSION).topics
+            (answer,) = answered.partitions
+            if answer.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or time.monotonic() >= deadline:
+                _check(answer.error_code, f"{topic}-{partition}")
+                return answer.offset
+            time.sleep(LOOK_AGAIN_SECONDS)
 
     def _fetch(self, topic: str, positions: dict[int, int], wait_ms: int) -> tuple[list[StoredRecord], bool]:
         """What comes next in each partition, control records left out, and whether there was anything at all.

@@ -157,20 +157,24 @@ def test_writing_and_reading_go_on(machine: Machine) -> None:
 def test_a_producer_is_known_in_the_new_place(machine: Machine) -> None:
     with machine.connect() as client:
         create_topic(client, "t", configs={"flush.messages": "1"})
-        header = {"producer_id": new_producer_id(client), "producer_epoch": 0}
-        first = batch(b"first", **header, base_sequence=0)
+        producer_id = new_producer_id(client)
+
+        def sent(value: bytes, sequence: int) -> bytes:
+            return batch(value, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+
+        first = sent(b"first", 0)
         assert produce(client, "t", first).base_offset == 0
         assert move_to(client, machine.paths[1]) == 0
-        second = batch(b"second", **header, base_sequence=1)
+        second = sent(b"second", 1)
         assert produce(client, "t", second).base_offset == 1
         arrived(client, "two")
         assert [produce(client, "t", each).base_offset for each in (second, first)] == [1, 0]
-        gap = produce(client, "t", batch(b"gap", **header, base_sequence=7))
+        gap = produce(client, "t", sent(b"gap", 7))
         assert gap.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        assert produce(client, "t", batch(b"third", **header, base_sequence=2)).base_offset == 2
+        assert produce(client, "t", sent(b"third", 2)).base_offset == 2
     machine.kill()
     with machine.connect() as client:
-        assert produce(client, "t", batch(b"fourth", **header, base_sequence=3)).base_offset == 3
+        assert produce(client, "t", sent(b"fourth", 3)).base_offset == 3
         assert consume(client, "t", 4) == [b"first", b"second", b"third", b"fourth"]
 
 

@@ -375,6 +375,23 @@ def test_a_source_that_fails_ends_the_move_and_is_recovered() -> None:
     asyncio.run(run())
 
 
+def test_a_log_can_leave_a_disk_that_is_full() -> None:
+    async def run() -> None:
+        rig = MovingRig()
+        await rig.open()
+        await fill(rig)
+        before = read_all(rig.log)
+        for operation in ("append", "write_atomically", "make_directory"):
+            rig.disk.fail(operation, errno.ENOSPC, path_part="/one", times=1000)
+        await rig.move()
+        assert (rig.place(), read_all(rig.log)) == (TWO, before)
+        await until(lambda: rig.names(ONE) == [])
+        rig.disk.clear_faults()
+        await rig.manager.shutdown()
+
+    asyncio.run(run())
+
+
 def test_a_new_log_is_made_where_it_was_wished_for() -> None:
     async def run() -> None:
         rig = MovingRig(paths=(ONE, TWO, THREE))

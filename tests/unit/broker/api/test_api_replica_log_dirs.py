@@ -84,8 +84,8 @@ def test_a_name_that_is_too_long_for_a_future_directory(client: WireClient, plac
 
 def test_nothing_and_twice(client: WireClient, topic: str, place: str) -> None:
     create_topic(client, topic)
-    for nothing in ([], [(place, [])], [(place, [(topic, [])])]):
-        assert move(client, nothing) == {}
+    nothing: list[Asked] = [[], [(place, [])], [(place, [(topic, [])])]]
+    assert [move(client, asked) for asked in nothing] == [{}, {}, {}]
     assert move(client, [(place, [(topic, [0, 0]), (topic, [0])])]) == {topic: {0: 0}}
     # The last wish counts.
     assert move(client, [(place, [(topic, [0])]), ("/nowhere", [(topic, [0])])]) == {topic: {0: NOT_FOUND}}
