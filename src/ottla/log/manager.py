@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
 from ottla.log import files
 from ottla.log.config import LogConfig
@@ -26,7 +25,6 @@ from ottla.log.inventory import Found, Inventory
 from ottla.log.loader import LogLoader
 from ottla.log.log import Log
 from ottla.log.moves import LogMoves
-from ottla.log.moving import LogMove
 from ottla.log.offset_checkpoints import OffsetCheckpoints
 from ottla.log.removal import DelayedRemovals
 from ottla.log.retention import Retention
@@ -327,19 +325,16 @@ class LogManager:
         for directory in self.directories:
             await self.checkpoints.write(directory, name, partial(self._offsets, directory, name))
 
-    def _offsets(
-        self, directory: LogDirectory, name: str, arriving: Mapping[TopicPartition, int] = MappingProxyType({})
-    ) -> dict[TopicPartition, int]:
+    def _offsets(self, directory: LogDirectory, name: str) -> dict[TopicPartition, int]:
         offset_of = _CHECKPOINTED[name]
         logs = [log for log in self._logs.values() if log.directory is directory]
-        return {log.topic_partition: offset for log in logs if (offset := offset_of(log)) is not None} | {**arriving}
+        logs += self.moves.arriving_in(directory)
+        return {log.topic_partition: offset for log in logs if (offset := offset_of(log)) is not None}
 
-    async def _announce(self, move: LogMove) -> None:
-        """The log that moves is in the checkpoints of its new directory before it is there; OSError if not."""
-        log, directory = move.log, move.directory
-        for name, offset_of in _CHECKPOINTED.items():
-            own = {} if (offset := offset_of(log)) is None else {log.topic_partition: offset}
-            await self.checkpoints.must_write(directory, name, partial(self._offsets, directory, name, own))
+    async def _announce(self, directory: LogDirectory) -> None:
+        """Tell the checkpoints of logs that move there; OSError when that does not work."""
+        for name in _CHECKPOINTED:
+            await self.checkpoints.must_write(directory, name, partial(self._offsets, directory, name))
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""

@@ -15,7 +15,7 @@ from ottla.log.directory import LogDirectory, is_full
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import IndexCache
 from ottla.log.log import Log
-from ottla.log.moving import LogMove, MoveStopped, TargetFailed
+from ottla.log.moving import Announce, LogMove, MoveStopped, TargetFailed
 from ottla.log.removal import DelayedRemovals
 from ottla.log.segment import Segment
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -41,7 +41,7 @@ class LogMoves:
         ids: IdSource,
         cache: IndexCache,
         removals: DelayedRemovals,
-        announce: Callable[[LogMove], Awaitable[None]],
+        announce: Announce,
     ) -> None:
         self._disk = disk
         self._executor = executor
@@ -61,6 +61,10 @@ class LogMoves:
 
     def all(self) -> list[LogMove]:
         return list(self._moves.values())
+
+    def arriving_in(self, directory: LogDirectory) -> list[Log]:
+        """Logs that are not there yet, and that its checkpoints must know: they may be the next moment."""
+        return [move.log for move in self.all() if move.directory is directory and move.is_announced]
 
     def is_moving(self, log: Log) -> bool:
         move = self._moves.get(log.topic_partition)
@@ -115,7 +119,7 @@ class LogMoves:
             try:
                 old_segments = None
                 while old_segments is None:
-                    await move.catch_up()
+                    await move.catch_up(self._announce)
                     old_segments = await hold(lambda: move.try_switch(self._announce))
             finally:
                 self._limit.release()

@@ -1,8 +1,9 @@
 """One log on its way to another directory of this broker, while it is written and read as before.
 
     1. `<topic>-<partition>.<32 characters>-future` is made in the target directory, with MOVE_TARGET in it
-    2. segment after segment is copied into it in pieces, the active one until little is missing
-    3. while appends wait: the rest is copied, all of it synced, the target's checkpoints know the log
+    2. segment after segment is copied into it in pieces, the active one until little is missing; then the target's
+       checkpoints learn of the log
+    3. while appends wait: the rest is copied, all of it synced
     4. `partition.metadata` of the log gets a name with the same 32 characters: from now on the copy is the log
     5. the copy gets the log's name, the log goes on with its files, MOVE_TARGET goes
     6. the old directory is renamed to `...-delete`, appends go on; its files go after `file.delete.delay.ms`
@@ -64,6 +65,10 @@ def moved_to(names: Sequence[str]) -> str | None:
     return None
 
 
+# Writes the checkpoints of a directory; OSError when that does not work.
+Announce = Callable[[LogDirectory], Awaitable[None]]
+
+
 class MoveStopped(Exception):
     """It was called off, or the log was closed, or one of the two directories failed."""
 
@@ -95,6 +100,9 @@ class LogMove:
         self.path = join(directory.path, name)
         self.unique = name.removesuffix(files.FUTURE_DIRECTORY_SUFFIX).rpartition(".")[2]
         self.is_stopped = False
+        # Whether the target's checkpoints speak of the log.
+        self.is_announced = False
+        self._announced_start = -1
         self._disk = disk
         self._run = executor.run
         self._cache = cache
@@ -148,8 +156,11 @@ class LogMove:
 
     # 2. Copying.
 
-    async def catch_up(self) -> None:
-        """Copy until little is missing. The log's segments are not reshaped during a piece, and may be between two."""
+    async def catch_up(self, announce: Announce) -> None:
+        """Copy until little is missing. The log's segments are not reshaped during a piece, and may be between two.
+
+        `announce` writes the target's checkpoints.
+        """
         while True:
             async with self.log.reshaping:
                 self._check_going_on()
@@ -159,6 +170,13 @@ class LogMove:
                 await self._copy_piece(self._next_source())
         if self._file is not None:
             await self._run(_sync, self._file)
+        await self._announce(announce)
+
+    async def _announce(self, announce: Announce) -> None:
+        self.is_announced = True
+        self._announced_start = self.log.log_start_offset
+        with _on_target():
+            await announce(self.directory)
 
     def _next_source(self) -> Segment:
         """The oldest segment that is not copied whole; the active one never is."""
@@ -243,11 +261,10 @@ class LogMove:
 
     # 3. to 6. Changing places.
 
-    async def try_switch(self, announce: Callable[["LogMove"], Awaitable[None]]) -> tuple[Segment, ...] | None:
+    async def try_switch(self, announce: Announce) -> tuple[Segment, ...] | None:
         """Let the copy be the log, while nobody appends; the old segments, whose files are called `aside_path` now.
 
-        None when more has been appended by now than should be copied while others wait. `announce` writes the
-        target's checkpoints.
+        None when more has been appended by now than should be copied while others wait.
         """
         log = self.log
         async with log.reshaping:
@@ -263,8 +280,8 @@ class LogMove:
             assert self._file is not None
             await self._run(self._complete, log.segments, self._file, log.leader_epochs.entries())
             self._close_file()
-            with _on_target():
-                await announce(self)
+            if log.log_start_offset != self._announced_start:
+                await self._announce(announce)
             self._check_going_on()
             return await self._change_places()
 

@@ -156,6 +156,33 @@ def test_records_that_are_deleted_meanwhile_stay_deleted() -> None:
     asyncio.run(run())
 
 
+def test_and_so_do_those_that_are_deleted_in_the_last_moment() -> None:
+    """Whatever else writes the checkpoints of the new directory at that time."""
+
+    async def run() -> None:
+        rig = MovingRig()
+        await rig.open()
+        await fill(rig)
+        rig.log.advance_start(2)
+        before = []
+
+        async def hold(switch: Switch) -> tuple[Segment, ...] | None:
+            before.append(rig.directories[1].read_checkpoint(LOG_START_CHECKPOINT))
+            await rig.manager.checkpoint_log_start_offsets()
+            before.append(rig.directories[1].read_checkpoint(LOG_START_CHECKPOINT))
+            rig.log.advance_start(9)
+            return await switch()
+
+        await rig.manager.moves.begin(rig.log, rig.directories[1], hold)
+        await rig.finish()
+        assert before == [{PARTITION: 2}, {PARTITION: 2}]
+        await rig.crash(lambda limit: 0)
+        assert (rig.place(), rig.log.log_start_offset) == (TWO, 9)
+        await rig.manager.shutdown()
+
+    asyncio.run(run())
+
+
 def test_a_log_that_moves_is_not_compacted_and_is_afterwards() -> None:
     async def run() -> None:
         rig = MovingRig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
