@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker import api
 from ottla.broker.config import BrokerConfig
 from ottla.broker.config_dynamic import DynamicConfig, broker_lists
+from ottla.broker.directories import DirectoryRegister, expect_store, join_cluster, open_first, open_others
 from ottla.broker.dispatch import Dispatcher, registered_handlers
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.producer_ids import ProducerIds
@@ -35,8 +36,7 @@ from ottla.cluster.requests import Charge, free_of_charge
 from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import Store, StoreError
 from ottla.log.cleaner import LogCleaner
-from ottla.log.directory import LogDirectory, UnusableDirectory
-from ottla.log.files import parse_log_directory
+from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -200,14 +200,16 @@ class Broker:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
-        directories = self._open_directories()
-        store_path = os.path.join(directories[0].path, STORE_FILE)
-        await self._executor.run(self._expect_store, store_path, directories)
+        store_path = os.path.join(self.config.log_directories[0], STORE_FILE)
+        expect_store(self._disk, store_path, self.config.log_directories)
+        first = open_first(self._disk, self.config.log_directories[0], self.config.node_id, self._ids)
+        self._close_at_end(first)
         store = await self._open_store(store_path)
         self._stack.push_async_callback(store.close)
         self._stack_of_crash.push_async_callback(store.close)
-        cluster_id = await ensure_layout(store, self._ids, directories[0].cluster_id or None)
-        await self._executor.run(self._join_cluster_with, directories, cluster_id)
+        cluster_id = await ensure_layout(store, self._ids, first.cluster_id or None)
+        join_cluster([first], cluster_id)
+        directories = await self._open_others(store, first)
         self._metadata = MetadataCache(store)
         server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._enforcement = Enforcement(self.quotas, self.dispatcher, server)
@@ -229,6 +231,7 @@ class Broker:
         for log in self._logs.all_logs():
             if log.topic_partition.topic not in self.image.topics:
                 logger.warning("%s is no partition of any topic, and is not served", log.path)
+        await self._forget_missing()
         self._image_changed.set()
         self._in_background(self._follow_image(lifecycle), "image")
         self._in_background(self._logs.run(), "logs")
@@ -249,51 +252,24 @@ class Broker:
             )
             self._in_background(self.cleaner.run(), "cleaner")
 
-    def _open_directories(self) -> list[LogDirectory]:
-        """The first one must work, since the store is in it; another that does not is left out, with its partitions."""
-        directories: list[LogDirectory] = []
-        for path in self.config.log_directories:
-            directory = LogDirectory(self._disk, path)
-            cluster_id = directories[0].cluster_id or None if directories else None
-            try:
-                directory.open(self.config.node_id, self._ids, cluster_id)
-            except UnusableDirectory:
-                raise
-            except OSError as error:
-                if not directories:
-                    raise
-                directory.fail(error)
-            self._stack.callback(directory.close)
-            self._stack_of_crash.callback(directory.close)
-            directories.append(directory)
+    async def _open_others(self, store: Store, first: LogDirectory) -> list[LogDirectory]:
+        self._register = await DirectoryRegister.read(store, first)
+        paths = self.config.log_directories[1:]
+        others = open_others(self._disk, paths, first, self._register.known, self._ids, self._close_at_end)
+        directories = [first, *others]
+        join_cluster(directories, first.cluster_id)
+        await self._register.update(directories)
         return directories
 
-    def _expect_store(self, store_path: str, directories: list[LogDirectory]) -> None:
-        """In the executor: a store that is gone must not be begun anew where its topics have records."""
-        if os.path.isfile(store_path) and os.path.getsize(store_path):
-            return
-        for directory in directories:
-            names = self._disk.list_directory(directory.path) if directory.failure is None else ()
-            logs = [name for name in names if parse_log_directory(name) is not None]
-            if logs:
-                raise StartError(
-                    f"{store_path} is missing or empty, and {directory.path} has the records of {len(logs)} "
-                    f"partitions, such as {logs[0]}. It names the topics and their settings: put back a copy of it, "
-                    f"or move these partitions away to begin with no topics"
-                )
+    async def _forget_missing(self) -> None:
+        """Nothing that should be here is missing, so nothing was in the directories that are."""
+        if self._register.missing and not self.replicas.offline_count:
+            await self._register.forget_missing()
+            self._logs.is_missing_some = False
 
-    def _join_cluster_with(self, directories: list[LogDirectory], cluster_id: str) -> None:
-        """In the executor: the directories belong to the cluster that the store is of."""
-        for directory in directories:
-            if directory.failure is None:
-                try:
-                    directory.join_cluster(cluster_id)
-                except UnusableDirectory:
-                    raise
-                except OSError as error:
-                    if directory is directories[0]:
-                        raise
-                    directory.fail(error)
+    def _close_at_end(self, directory: LogDirectory) -> None:
+        self._stack.callback(directory.close)
+        self._stack_of_crash.callback(directory.close)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Called in the middle of whatever noticed it, so the consequences wait for the next turn of the loop."""
@@ -325,6 +301,7 @@ class Broker:
             executor=self._executor,
             ids=self._ids,
             settings=settings,
+            is_missing_some=bool(self._register.missing),
         )
         await self._logs.load(lambda topic: self.settings.topic_config({}))
         self._stack.push_async_callback(self._logs.shutdown)

@@ -15,15 +15,17 @@ Brokers
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ottla.cluster import config_changes, paths, quota_changes, registry
 from ottla.cluster.config_changes import ConfigRules
 from ottla.cluster.elections import UNCLEAN_CONFIG, admitted_after, elect_all
 from ottla.cluster.image import NO_CONTROLLER, ClusterImage
+from ottla.cluster.leader_requests import ElectionResult, ElectionType, Planned, elect_leaders
 from ottla.cluster.metadata import MetadataCache
 from ottla.cluster.producer_ids import ProducerIdBlock, take_block
+from ottla.cluster.reassignments import Reassignment, ReassignmentResult, alter_reassignments
 from ottla.cluster.registry import ControllerRecord
 from ottla.cluster.requests import (
     AlterConfigsRequest,
@@ -288,6 +290,29 @@ class Controller:
                 for entity in dict.fromkeys(request.entity for request in requests)
             ],
             validate_only,
+        )
+
+    async def elect_leaders(
+        self, election: ElectionType, asked: Mapping[str, Sequence[int]] | None
+    ) -> tuple[list[ElectionResult], KafkaError | None]:
+        """One result for each topic, None asking for all of them; or none, and why."""
+        planned: Planned = {}
+        refusals: list[KafkaError] = []
+
+        def refuse(code: ErrorCode, message: str) -> list[ElectionResult]:
+            refusals.append(KafkaError(code, message))
+            return []
+
+        results = await self._answer(lambda epoch, image: elect_leaders(image, election, asked, planned, epoch), refuse)
+        return results, refusals[0] if refusals else None
+
+    async def alter_reassignments(
+        self, requests: Sequence[Reassignment], may_change_replication_factor: bool = True
+    ) -> list[ReassignmentResult]:
+        """One result for each request, in order."""
+        return await self._answer(
+            lambda epoch, image: alter_reassignments(image, requests, may_change_replication_factor),
+            lambda code, message: [ReassignmentResult(code, message) for _ in requests],
         )
 
     async def next_producer_id_block(self) -> ProducerIdBlock:

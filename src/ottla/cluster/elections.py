@@ -101,7 +101,7 @@ def _changed(partition: PartitionImage, leader: int, isr: tuple[int, ...], *, mu
     )
 
 
-def _lost_replicas(image: ClusterImage, topic: TopicImage, partition: PartitionImage) -> frozenset[int]:
+def lost_replicas(image: ClusterImage, topic: TopicImage, partition: PartitionImage) -> frozenset[int]:
     """Brokers that are alive and cannot use their replica of this partition."""
     return frozenset(
         replica
@@ -122,7 +122,7 @@ def elect_all(image: ClusterImage, settings: ControllerSettings, controller_epoc
                 for partition in topic.partitions
                 if (
                     elected := elect(
-                        partition, standing.without(_lost_replicas(image, topic, partition)), is_unclean_allowed
+                        partition, standing.without(lost_replicas(image, topic, partition)), is_unclean_allowed
                     )
                 )
                 is not partition

@@ -17,6 +17,7 @@ async def ensure_layout(store: Store, ids: IdSource, cluster_id: str | None = No
         Create(paths.BROKERS),
         Create(paths.BROKER_IDS),
         Create(paths.ADMITTED_BROKERS, registry.encode_admitted({})),
+        Create(paths.BROKER_DIRECTORIES),
         Create(paths.CONTROLLER_EPOCH, registry.encode_counter("epoch", 0)),
         Create(paths.TOPICS),
         Create(paths.CONFIGS),

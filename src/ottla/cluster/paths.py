@@ -5,6 +5,7 @@
 | `/cluster_id`                 | for ever  | the id the cluster got when it was first started                    |
 | `/brokers/ids/<id>`           | ephemeral | a broker that is alive: endpoints, rack, incarnation                |
 | `/brokers/admitted`           | for ever  | the broker epochs that a controller has dealt with (see elections)  |
+| `/brokers/directories/<id>`   | for ever  | the ids of the log directories a broker has (see log_directories)   |
 | `/controller`                 | ephemeral | who the controller is                                               |
 | `/controller_epoch`           | for ever  | counts elections; its version fences controllers of the past        |
 | `/topics/<name>`              | for ever  | topic id and replica assignment                                     |
@@ -22,6 +23,7 @@ CLUSTER_ID = "/cluster_id"
 BROKERS = "/brokers"
 BROKER_IDS = "/brokers/ids"
 ADMITTED_BROKERS = "/brokers/admitted"
+BROKER_DIRECTORIES = "/brokers/directories"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 TOPICS = "/topics"
@@ -38,6 +40,10 @@ PARTITIONS_PER_CHUNK = 100
 
 def broker(node_id: int) -> str:
     return f"{BROKER_IDS}/{node_id}"
+
+
+def broker_directories(node_id: int) -> str:
+    return f"{BROKER_DIRECTORIES}/{node_id}"
 
 
 def topic(name: str) -> str:

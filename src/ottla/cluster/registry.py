@@ -5,7 +5,7 @@ as bare lists, since a cluster has many: `[leader, leader epoch, partition epoch
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -172,6 +172,17 @@ def _offline_partitions(node: Node, document: Mapping[str, Any]) -> dict[bytes, 
         except ValueError as error:
             raise CorruptNode(node.path, f"'offline_partitions': {error}") from error
     return found
+
+
+def encode_directories(directory_ids: Iterable[bytes]) -> bytes:
+    return encode({"directories": sorted(map(uuid_to_text, directory_ids))})
+
+
+def decode_directories(node: Node) -> frozenset[bytes]:
+    try:
+        return frozenset(uuid_from_text(text) for text in _field(node, decode(node), "directories", list))
+    except (ValueError, TypeError) as error:
+        raise CorruptNode(node.path, f"'directories': {error}") from error
 
 
 def encode_admitted(admitted: Mapping[int, int]) -> bytes:

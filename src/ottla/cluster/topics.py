@@ -225,7 +225,7 @@ class TopicDecisions:
             assignment = place_replicas(_placeable(image), added, topic.replication_factor, self._ids)
         else:
             for replicas in request.assignments:
-                _check_replicas(image, replicas, topic.replication_factor)
+                check_replicas(image, replicas, topic.replication_factor)
             assignment = list(request.assignments)
         partitions = topic.partitions + _new_partitions(image, count, assignment)
         data = _topic_data(topic.topic_id, partitions)
@@ -311,7 +311,7 @@ def _manual_assignment(image: ClusterImage, request: NewTopic) -> list[tuple[int
             message = f"Found multiple manual partition assignments for partition {index}"
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         expected = len(next(iter(by_index.values()))) if by_index else None
-        _check_replicas(image, replicas, expected)
+        check_replicas(image, replicas, expected)
         by_index[index] = replicas
     if sorted(by_index) != list(range(len(by_index))):
         message = f"Partitions must be numbered from 0 without gaps, these are {sorted(by_index)}."
@@ -319,7 +319,8 @@ def _manual_assignment(image: ClusterImage, request: NewTopic) -> list[tuple[int
     return [by_index[index] for index in range(len(by_index))]
 
 
-def _check_replicas(image: ClusterImage, replicas: Sequence[int], expected_count: int | None) -> None:
+def check_replicas(image: ClusterImage, replicas: Sequence[int], expected_count: int | None) -> None:
+    """INVALID_REPLICA_ASSIGNMENT unless a partition can have these replicas: `expected_count` of them, if it says."""
     problem = None
     unknown = [node_id for node_id in replicas if node_id not in image.brokers]
     if not replicas:

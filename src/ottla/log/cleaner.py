@@ -91,9 +91,8 @@ class LogCleaner:
         self._first_dirty: dict[TopicPartition, tuple[Log, int]] = {}
         self._uncleanable: dict[TopicPartition, Log] = {}
         self._cleaning: asyncio.Task[bool] | None = None
-        self._stopped = False
-        self._discards: dict[asyncio.Task[None], list[Segment]] = {}
         self.stats = CleanerStats()
+        logs.moves.on_moved = self._log_moved
 
     def uncleanable(self, directory: LogDirectory) -> tuple[int, int]:
         """How many logs of a directory cannot be cleaned because of what is in them, and how many bytes that leaves."""
@@ -116,8 +115,6 @@ class LogCleaner:
         except Exception:
             self.stats.is_dead = True
             logger.exception("the cleaner ended: nothing is compacted until the broker is restarted")
-        finally:
-            self.close()
 
     async def read_checkpoints(self) -> None:
         """Where earlier runs of this broker, or Kafka, have got to."""
@@ -162,6 +159,7 @@ class LogCleaner:
             log.config.compact
             and not log.is_closed
             and log.directory.failure is None
+            and not self._logs.moves.is_moving(log)
             and self._uncleanable.get(log.topic_partition) is not log
         )
 
@@ -243,6 +241,8 @@ class LogCleaner:
             seed=self._ids.uuid(),
         )
         async with log.reshaping:
+            if self._logs.moves.is_moving(log):
+                return False
             started = self._clock.monotonic()
             try:
                 end_offset = await compaction.run(dirty.first_dirty_offset, dirty.first_uncleanable_offset)
@@ -261,7 +261,9 @@ class LogCleaner:
                 self._give_up(log, error)
                 return True
             finally:
-                self._discard(log, compaction)
+                # Readers may be sending from what was replaced for a while.
+                delay_ms = log.config.file_delete_delay_ms
+                self._logs.removals.add(delay_ms, log.directory, compaction.replaced, compaction.leftovers)
             self._note_stats(dirty, compaction, self._clock.monotonic() - started)
             self._first_dirty[log.topic_partition] = (log, end_offset)
             await self._write_checkpoint(log.directory)
@@ -288,47 +290,21 @@ class LogCleaner:
         if isinstance(error, OSError) and not is_passing(error):
             log.directory.fail(error)
 
+    async def _log_moved(self, log: Log, old: LogDirectory) -> None:
+        """What is known of a log goes with it to its new directory."""
+        if log.topic_partition in self._first_dirty:
+            await self._write_checkpoint(log.directory)
+            await self._write_checkpoint(old)
+
     async def _write_checkpoint(self, directory: LogDirectory) -> None:
-        offsets = {
-            name: offset
-            for name, (log, offset) in self._first_dirty.items()
-            if log.directory is directory and self._logs.get(*name) is log
-        }
-        try:
-            await self._executor.run(directory.write_checkpoint, CLEANER_CHECKPOINT, offsets)
-        except OSError as error:
-            if not is_passing(error):
-                directory.fail(error)
+        async def choose() -> dict[TopicPartition, int]:
+            return {
+                name: offset
+                for name, (log, offset) in self._first_dirty.items()
+                if log.directory is directory and self._logs.get(*name) is log
+            }
 
-    # What was replaced: readers may be sending from it for a while.
-
-    def _discard(self, log: Log, compaction: Compaction) -> None:
-        if self._stopped:
-            for segment in compaction.replaced:
-                segment.close()
-        elif compaction.replaced:
-            work = self._discard_later(log.config.file_delete_delay_ms, compaction)
-            task = asyncio.get_running_loop().create_task(work)
-            self._discards[task] = compaction.replaced
-            task.add_done_callback(lambda done: self._discards.pop(done, None))
-
-    async def _discard_later(self, delay_ms: int, compaction: Compaction) -> None:
-        await asyncio.sleep(delay_ms / 1000)
-        for segment in compaction.replaced:
-            segment.close()
-        for path in compaction.leftovers:
-            try:
-                await self._executor.run(self._disk.delete, path)
-            except OSError as error:
-                logger.warning("%s could not be deleted, the next start will: %s", path, error)
-
-    def close(self) -> None:
-        """Nobody reads any more. What replaced files are still there have names that the next start deletes."""
-        self._stopped = True
-        for task, segments in list(self._discards.items()):
-            task.cancel()
-            for segment in segments:
-                segment.close()
+        await self._logs.checkpoints.write(directory, CLEANER_CHECKPOINT, choose)
 
 
 def _first_timestamp(segment: Segment) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ottla.log.checkpoints import BadCheckpoint, decode_offsets, decode_properties, encode_offsets, encode_properties
 from ottla.log.damage import Damage
-from ottla.log.files import TopicPartition, join
+from ottla.log.files import TopicPartition, join, parse_log_directory
 from ottla.protocol.uuids import uuid_from_text, uuid_to_text
 from ottla.runtime import Disk, DiskLock, IdSource, is_shortage
 
@@ -23,9 +23,11 @@ RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, REPLICATION_CHECKPOINT, LOG_START_CHECKPOINT, CLEANER_CHECKPOINT)
 
 _META_VERSION = "1"
 _UNKNOWN_BROKER_EPOCH = -1
+_MAX_WISHES = 10_000
 
 
 class UnusableDirectory(OSError):
@@ -66,6 +68,7 @@ class LogDirectory:
         self.directory_id = b""
         self.was_clean = False
         self.last_broker_epoch = _UNKNOWN_BROKER_EPOCH
+        self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -82,6 +85,16 @@ class LogDirectory:
             self.cut_bytes += damage.size_bytes
         else:
             self.damaged_bytes += damage.size_bytes
+
+    def is_new(self) -> bool:
+        """Whether nobody has ever used it, or a disk is not mounted there. OSError when it does not read.
+
+        One with logs and without `meta.properties` has only lost that file.
+        """
+        if not self._disk.exists(self.path):
+            return True
+        names = self._disk.list_directory(self.path)
+        return META_PROPERTIES not in names and not any(parse_log_directory(name) for name in names)
 
     def open(self, node_id: int, ids: IdSource, cluster_id: str | None = None) -> None:
         """Lock it and find out whose it is; a new one becomes this broker's.
@@ -190,8 +203,38 @@ class LogDirectory:
             return {}
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self.replace_checkpoint(name, encode_offsets(offsets))
+        # Not known while it is being written: a write that fails may have happened all the same.
+        self._checkpoints.pop(name, None)
+        self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))
+        self._checkpoints[name] = offsets
 
-    def replace_checkpoint(self, name: str, data: bytes) -> None:
-        """With one that is encoded already."""
-        self._disk.write_atomically(join(self.path, name), data)
+    def has_checkpointed(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Whether this process has written exactly this before. Does not block."""
+        return self._checkpoints.get(name) == offsets
+
+    def may_be_checkpointed(self, topic_partition: TopicPartition) -> bool:
+        """Whether a checkpoint has an entry for the partition, or nobody has looked. Does not block."""
+        known = self._checkpoints
+        return any(name not in known or topic_partition in known[name] for name in CHECKPOINTS)
+
+    def known_checkpoint(self, name: str) -> Mapping[TopicPartition, int]:
+        """What the file says, read only where this process has not written it yet."""
+        if name not in self._checkpoints:
+            self._checkpoints[name] = self.read_checkpoint(name)
+        return self._checkpoints[name]
+
+
+class PreferredDirectories:
+    """Where logs should be made that do not exist yet. Bounded, as anyone may ask: the oldest wish goes first."""
+
+    def __init__(self) -> None:
+        self._wishes: dict[TopicPartition, LogDirectory] = {}
+
+    def add(self, topic_partition: TopicPartition, directory: LogDirectory) -> None:
+        self._wishes.pop(topic_partition, None)
+        self._wishes[topic_partition] = directory
+        if len(self._wishes) > _MAX_WISHES:
+            del self._wishes[next(iter(self._wishes))]
+
+    def take(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        return self._wishes.pop(topic_partition, None)

@@ -22,8 +22,10 @@ PARTITION_METADATA = "partition.metadata"
 DELETE_DIRECTORY_SUFFIX = "-delete"
 # A log that belongs to no topic, kept for somebody to look at.
 STRAY_DIRECTORY_SUFFIX = "-stray"
+FUTURE_DIRECTORY_SUFFIX = "-future"
 
 MAX_DIRECTORY_NAME = 255
+UNIQUE_CHARACTERS = 32
 
 
 class TopicPartition(NamedTuple):
@@ -75,6 +77,19 @@ def deleted_directory_name(
     """`<topic>-<partition>.<32 characters>-delete`; a long topic is cut so that the name stays legal."""
     suffix = f"-{topic_partition.partition}.{unique}{last_suffix}"
     return topic_partition.topic[: MAX_DIRECTORY_NAME - len(suffix)] + suffix
+
+
+def future_directory_name(topic_partition: TopicPartition, unique: str) -> str:
+    """`<topic>-<partition>.<32 characters>-future`: longer than a directory's name may be where the topic's is long."""
+    return f"{topic_partition}.{unique}{FUTURE_DIRECTORY_SUFFIX}"
+
+
+def parse_future_directory(name: str) -> TopicPartition | None:
+    """The partition whose log is being copied to a directory of this name; None for any other name."""
+    front, dot, unique = name.removesuffix(FUTURE_DIRECTORY_SUFFIX).rpartition(".")
+    if not name.endswith(FUTURE_DIRECTORY_SUFFIX) or not dot or len(unique) != UNIQUE_CHARACTERS:
+        return None
+    return parse_log_directory(front)
 
 
 def write_file(disk: Disk, path: str, data: bytes) -> None:

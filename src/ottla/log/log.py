@@ -14,23 +14,22 @@ append leaves nothing behind.
 
 import asyncio
 import struct
-from typing import NamedTuple
 
+from ottla.log.append_info import AppendInfo
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.directory import LogDirectory
-from ottla.log.failures import refused, unavailable
 from ottla.log.files import TopicPartition
 from ottla.log.group_commit import Background, GroupCommit
 from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LoadedLog
+from ottla.log.log_errors import failed, sync_failed, unavailable
 from ottla.log.log_files import EpochsNotWritten, LogFiles
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.log.timestamps import FoundOffset, search_first, search_latest
-from ottla.log.unusable import is_of_one_log
 from ottla.log.validation import does_not_fit, needs_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
@@ -40,16 +39,6 @@ from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource, is_shortag
 _BATCH_FRONT = struct.Struct(">qii")
 _LENGTH_FIELD = struct.Struct(">8xi")
 _NO_TIMESTAMP = -1
-
-
-class AppendInfo(NamedTuple):
-    """What became of a batch. A duplicate was not stored again: the offsets are those of the first time."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    duplicate: bool
 
 
 class Log:
@@ -162,7 +151,7 @@ class Log:
         """
         (header,) = headers
         if self._closed or self.directory.failure is not None:
-            raise self._unavailable()
+            raise unavailable(self)
         producer_state = self.producer_state
         has_producer = header.producer_id >= 0
         if has_producer:
@@ -186,7 +175,7 @@ class Log:
                 assign_offset(records, 0, first_offset, leader_epoch)
                 segment.append((records,), first_offset, last_offset, max_timestamp)
         except OSError as error:
-            raise self._failed(error, "append") from error
+            raise failed(self, error, "append") from error
         self.log_end_offset = producer_state.end_offset = last_offset + 1
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
@@ -194,12 +183,6 @@ class Log:
             producer_state.update(header, first_offset, last_offset)
         append_time = max_timestamp if self._uses_append_time else _NO_TIMESTAMP
         return AppendInfo(first_offset, last_offset, append_time, self.log_start_offset, False)
-
-    def _unavailable(self) -> KafkaError:
-        return unavailable(self.topic_partition, self.directory)
-
-    def _failed(self, error: OSError, what: str) -> KafkaError:
-        return refused(self.topic_partition, self.directory, error, what)
 
     # Reading.
 
@@ -210,7 +193,7 @@ class Log:
         `min_one_batch`. Never reaches into the next segment.
         """
         if self._closed or self.directory.failure is not None:
-            raise self._unavailable()
+            raise unavailable(self)
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -232,7 +215,7 @@ class Log:
                 length = min(segment.cut(start, max_bytes, min_one_batch), length)
             segment.file.prepare()
         except OSError as error:
-            raise self._failed(error, "read") from error
+            raise failed(self, error, "read") from error
         return FileRange(segment.file, start, length) if length > 0 else None
 
     async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
@@ -252,7 +235,7 @@ class Log:
         """
         if self._rolling is None:
             if self._closed or self.directory.failure is not None:
-                raise self._unavailable()
+                raise unavailable(self)
             if not self._active.file.size:
                 return
             self._rolling = asyncio.get_running_loop().create_task(self._roll())
@@ -267,7 +250,7 @@ class Log:
                 self._files.next_segment, old, base_offset, snapshot, self.config, self._clock.now_ms()
             )
         except OSError as error:
-            raise self._failed(error, "roll") from error
+            raise failed(self, error, "roll") from error
         finally:
             self._rolling = None
         if self.log_end_offset != base_offset:
@@ -285,7 +268,7 @@ class Log:
     def advance_start(self, offset: int) -> None:
         """Readers get nothing below `offset` from now on. Never beyond the high watermark, and never back."""
         if self._closed or self.directory.failure is not None:
-            raise self._unavailable()
+            raise unavailable(self)
         if offset > self.high_watermark:
             limits = f"an offset up to the high watermark {self.high_watermark} expected, {offset} came"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition}: {limits}")
@@ -304,13 +287,29 @@ class Log:
         except OSError as error:
             if is_shortage(error):
                 self._segments.put_back(removed)
-            raise self._failed(error, "delete") from error
+            raise failed(self, error, "delete") from error
 
     async def replace_segments(self, old: tuple[Segment, ...], new: Segment) -> None:
         """Let readers find `new` in the place of closed neighbours, under `reshaping`; a flush of these ends first."""
         while self._segments.is_syncing(old):
             await self._commit.finish_running()
         self._segments.replace(old, new)
+
+    async def move_to(self, directory: LogDirectory, path: str, segments: list[Segment]) -> tuple[Segment, ...]:
+        """Go on with the same segments, whole and on the device, in another directory; the ones so far come back.
+
+        Under `reshaping`, while nobody appends.
+        """
+        await self._commit.settle()
+        moved = self._segments.all()
+        self.directory = directory
+        self._files.path = path
+        self._settled = None
+        self._segments = Segments(segments, self.log_end_offset)
+        self._active = self._segments.active
+        self.recovery_point = self.log_end_offset
+        self.leader_epochs.changed = True
+        return moved
 
     # Flushing.
 
@@ -323,7 +322,7 @@ class Log:
         target = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
         if self.recovery_point < target:
             if self.directory.failure is not None:
-                raise self._unavailable()
+                raise unavailable(self)
             await self._commit.reach(target)
 
     async def _flush_once(self) -> None:
@@ -342,13 +341,9 @@ class Log:
             done = True
         except EpochsNotWritten as error:
             epochs.changed = True
-            raise self._failed(error, "flush") from error
+            raise failed(self, error, "flush") from error
         except OSError as error:
-            # Without a descriptor no sync was begun, so none has failed.
-            if not (is_shortage(error) or is_of_one_log(error)):
-                self.directory.fail(error)
-            message = f"flush of {self.topic_partition} failed: {error}"
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+            raise sync_failed(self, error) from error
         finally:
             self._segments.end_sync(done=done)
         self.directory.flushes += 1
@@ -374,7 +369,7 @@ class Log:
             entries = self.leader_epochs.entries()
             await self._executor.run(self._files.finish, self._active, self.log_end_offset, snapshot, entries)
         except OSError as error:
-            raise self._failed(error, "close") from error
+            raise failed(self, error, "close") from error
         finally:
             self.close_files()
 
@@ -385,9 +380,12 @@ class Log:
     async def _settle(self) -> None:
         """Wait until no roll, no flush and no work on closed segments is under way."""
         async with self.reshaping:
-            while self._rolling is not None:
-                await asyncio.wait([self._rolling])
+            await self.finish_roll()
         await self._commit.settle()
+
+    async def finish_roll(self) -> None:
+        while self._rolling is not None:
+            await asyncio.wait([self._rolling])
 
     def close_files(self) -> None:
         """Give up the files as they are; what is not flushed may be lost."""
@@ -405,7 +403,7 @@ class Log:
         try:
             await self._executor.run(self._files.rename, new_path)
         except OSError as error:
-            raise self._failed(error, "rename") from error
+            raise failed(self, error, "rename") from error
 
     async def delete(self) -> None:
         """Remove the directory with all that is in it."""
@@ -415,7 +413,7 @@ class Log:
         try:
             await self._executor.run(self._files.delete)
         except OSError as error:
-            raise self._failed(error, "delete") from error
+            raise failed(self, error, "delete") from error
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"

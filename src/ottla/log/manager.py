@@ -5,22 +5,27 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
-from ottla.log import files
-from ottla.log.checkpointing import OffsetCheckpoints
+from ottla.log import files, upkeep
 from ottla.log.config import LogConfig
+from ottla.log.deletion import LogDeletions
 from ottla.log.directory import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
     LogDirectory,
+    PreferredDirectories,
     is_passing,
 )
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import IndexCache
+from ottla.log.inventory import Found, Inventory
 from ottla.log.loader import LoadedLog, LogLoader
 from ottla.log.log import Log
+from ottla.log.log_checkpoints import LogCheckpoints
 from ottla.log.manager_settings import LogManagerSettings
+from ottla.log.moves import LogMoves
 from ottla.log.places import LogPlaces
+from ottla.log.removal import DelayedRemovals
 from ottla.log.retention import Retention
 from ottla.log.unusable import Checkpoints, LogPlace, UnusableLogs, is_of_one_log
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -32,15 +37,13 @@ logger = logging.getLogger(__name__)
 _LOADS_AT_ONCE = 8
 _CLEAN_LOGS_AT_ONCE = 64
 _CLOSES_AT_ONCE = 8
-_RETRY_SECONDS = 10.0
-_PRODUCERS_AT_ONCE = 1000
-_LOGS_AT_ONCE = 500
 
 
 class LogManager:
     """Holds every log under its partition; a partition has at most one, in one directory.
 
-    The directories are open (locked) when they come here, and are closed by `shutdown`.
+    The directories are open (locked) when they come here, and are closed by `shutdown`. `is_missing_some` when this
+    broker has had others that are not among them.
     """
 
     def __init__(
@@ -52,8 +55,10 @@ class LogManager:
         executor: Executor,
         ids: IdSource,
         settings: LogManagerSettings | None = None,
+        is_missing_some: bool = False,
     ) -> None:
         self.directories = tuple(directories)
+        self.is_missing_some = is_missing_some
         self.settings = settings or LogManagerSettings()
         self._disk = disk
         self._clock = clock
@@ -62,12 +67,23 @@ class LogManager:
         self.index_cache = IndexCache(self.settings.index_cache_bytes)
         self._places = LogPlaces(self.directories, disk, executor, ids)
         self._unusable = UnusableLogs()
-        self._checkpoints = OffsetCheckpoints(self.directories, executor, self._unusable)
-        self._retention = Retention(disk=disk, clock=clock, executor=executor)
         self._logs: dict[TopicPartition, Log] = {}
-        self._recovery_points_written: set[TopicPartition] = set()
+        self.checkpoints = LogCheckpoints(self.directories, executor, self._logs, self._unusable)
+        self.removals = DelayedRemovals(disk, executor)
+        self.moves = LogMoves(
+            disk=disk,
+            executor=executor,
+            ids=ids,
+            cache=self.index_cache,
+            removals=self.removals,
+            announce=self.checkpoints.announce,
+            places=self._places,
+        )
+        self.checkpoints.moves = self.moves
+        self._retention = Retention(disk=disk, clock=clock, executor=executor, removals=self.removals)
+        self._preferred = PreferredDirectories()
         self._creating: dict[TopicPartition, asyncio.Task[Log]] = {}
-        self._deletions: dict[asyncio.Task[None], Log] = {}
+        self._deletions = LogDeletions()
 
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get(TopicPartition(topic, partition))
@@ -84,6 +100,18 @@ class LogManager:
     def has_failures(self) -> bool:
         return any(directory.failure is not None for directory in self.directories)
 
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Whether a log that is not here may be in a directory that failed, or is not here itself."""
+        return self.has_failures or self.is_missing_some
+
+    def directory_at(self, path: str) -> LogDirectory | None:
+        return next((directory for directory in self.directories if directory.path == path), None)
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Where a log that is not here yet should be made, should it ever be."""
+        self._preferred.add(TopicPartition(topic, partition), directory)
+
     async def space(self, directory: LogDirectory) -> DiskSpace:
         """Of the disk that the directory is on. OSError when it does not say."""
         return await self._executor.run(self._disk.space, directory.path)
@@ -95,60 +123,54 @@ class LogManager:
 
         A directory that does not read is marked as failed, the others are used.
         """
+        inventory = Inventory(self._disk, not self.may_be_elsewhere, len(self.directories) > 1)
+        await self._executor.run(inventory.take, self.directories)
+        self.moves.unfinished = await self._executor.run(inventory.unfinished_moves)
         limit = asyncio.Semaphore(_LOADS_AT_ONCE)
         for directory in self.directories:
             if directory.failure is None:
+                found = [each for each in inventory.logs if each.directory is directory]
                 try:
-                    await self._load_directory(directory, config_of, limit)
+                    await self._load_directory(directory, found, config_of, limit)
                 except OSError as error:
                     directory.fail(error)
 
     async def _load_directory(
-        self, directory: LogDirectory, config_of: Callable[[str], LogConfig], limit: asyncio.Semaphore
+        self,
+        directory: LogDirectory,
+        found: Sequence[Found],
+        config_of: Callable[[str], LogConfig],
+        limit: asyncio.Semaphore,
     ) -> None:
-        names = await self._executor.run(self._list_logs, directory)
         checkpoints: Checkpoints = {
             file: await self._executor.run(directory.read_checkpoint, file)
             for file in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT)
         }
-        self._recovery_points_written |= checkpoints[RECOVERY_POINT_CHECKPOINT].keys()
 
-        async def load_some(some: list[tuple[str, TopicPartition]]) -> None:
-            places = [LogPlace.of(directory, name, topic_partition, checkpoints) for name, topic_partition in some]
+        async def load_some(some: Sequence[Found]) -> None:
+            places = [LogPlace.of(directory, each.name, each.topic_partition, checkpoints) for each in some]
             async with limit:
                 loaders = [
-                    self._loader_at(place, config_of(topic_partition.topic))
-                    for place, (_, topic_partition) in zip(places, some, strict=True)
+                    self._loader_at(place, config_of(each.topic_partition.topic))
+                    for place, each in zip(places, some, strict=True)
                 ]
-                found = await self._executor.run(_load_each, loaders)
-                for (_, topic_partition), place, loader, loaded in zip(some, places, loaders, found, strict=True):
+                results = await self._executor.run(_load_each, loaders)
+                for each, place, loader, loaded in zip(some, places, loaders, results, strict=True):
                     if isinstance(loaded, OSError):
-                        logger.error("%s cannot be used until this is put right: %s", topic_partition, loaded)
-                        self._unusable.add(topic_partition, place)
+                        logger.error("%s cannot be used until this is put right: %s", each.topic_partition, loaded)
+                        self._unusable.add(each.topic_partition, place)
                     else:
-                        self._add_at(topic_partition, place, loader, loaded)
+                        self._add_at(each.topic_partition, place, loader, loaded)
 
         # After a clean stop a log takes less time than a change of threads; recovery is worth all of them.
         at_once = _CLEAN_LOGS_AT_ONCE if directory.was_clean else 1
         results = await asyncio.gather(
-            *(load_some(names[first : first + at_once]) for first in range(0, len(names), at_once)),
+            *(load_some(found[first : first + at_once]) for first in range(0, len(found), at_once)),
             return_exceptions=True,
         )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-
-    def _list_logs(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
-        """In the executor. Directories of deleted partitions go for good."""
-        found: list[tuple[str, TopicPartition]] = []
-        for name in self._disk.list_directories(directory.path):
-            if name.endswith(files.DELETE_DIRECTORY_SUFFIX):
-                self._disk.delete_directory(files.join(directory.path, name))
-                continue
-            topic_partition = files.parse_log_directory(name)
-            if topic_partition is not None:
-                found.append((name, topic_partition))
-        return found
 
     def _loader(self, directory: LogDirectory, name: str, config: LogConfig, clean: bool) -> LogLoader:
         return LogLoader(
@@ -233,19 +255,20 @@ class LogManager:
         place = self._unusable.place_of(topic_partition)
         if place is not None:
             return await self._load_again(topic_partition, place, config)
-        if topic_partition in self._recovery_points_written:
-            # Those of a deleted topic of this name: after a crash they would be believed.
-            await self.checkpoint_recovery_points()
         usable = self._places.by_load()
-        if not usable or (self.has_failures and not is_new):
+        if not usable or (self.may_be_elsewhere and not is_new):
             raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} may be in a log directory that failed, or all did"
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{topic_partition} may be in a log directory that failed or is missing, or all did",
             )
+        await self.moves.cancel(topic_partition)
+        preferred = self._preferred.take(topic_partition)
         problems: list[str] = []
-        for directory in usable:
+        for directory in sorted(usable, key=lambda each: each is not preferred):
             loader = self._loader(directory, str(topic_partition), config, clean=True)
             self._places.counts[directory.path] += 1
             try:
+                await self.checkpoints.forget(directory, topic_partition)
                 loaded = await self._executor.run(self._make_and_load, directory, topic_partition, topic_id, loader)
                 await self._places.finish(directory)
                 return self._add(topic_partition, directory, loader, loaded)
@@ -281,18 +304,14 @@ class LogManager:
         In a directory that failed nothing is renamed, since nothing can be relied on there.
         """
         log = self._logs.pop(TopicPartition(topic, partition), None)
+        await self.moves.cancel(TopicPartition(topic, partition))
         if log is None:
             return False
         self._places.counts[log.directory.path] -= 1
-        if log.log_start_offset > 0:
-            # Or the next topic of this name could inherit it after a crash.
-            await self.checkpoint_log_start_offsets()
         name = files.deleted_directory_name(log.topic_partition, self._ids.uuid().hex())
         if log.directory.failure is None:
             await log.retire(files.join(log.directory.path, name))
-        task = asyncio.get_running_loop().create_task(self._delete_later(log))
-        self._deletions[task] = log
-        task.add_done_callback(lambda done: self._deletions.pop(done, None))
+        self._deletions.add(log)
         return True
 
     async def set_aside_log(self, topic: str, partition: int) -> str:
@@ -303,19 +322,6 @@ class LogManager:
         await log.retire(files.join(log.directory.path, name))
         log.close_files()
         return log.path
-
-    async def _delete_later(self, log: Log) -> None:
-        await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
-        while True:
-            try:
-                await log.delete()
-            except KafkaError as error:
-                if log.directory.failure is None:
-                    logger.warning("the files of %s are still there: %s", log.topic_partition, error)
-                    await asyncio.sleep(_RETRY_SECONDS)
-                    continue
-            # Where the directory failed, the leftovers go at the next start.
-            return
 
     # Keeping.
 
@@ -341,52 +347,26 @@ class LogManager:
                 await result
 
     async def checkpoint_recovery_points(self) -> None:
-        self._recovery_points_written = set(self._logs)
-        await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+        await self.checkpoints.write_all(RECOVERY_POINT_CHECKPOINT)
 
     async def checkpoint_high_watermarks(self) -> None:
-        await self._checkpoint(REPLICATION_CHECKPOINT, lambda log: log.high_watermark)
+        await self.checkpoints.write_all(REPLICATION_CHECKPOINT)
 
     async def checkpoint_log_start_offsets(self) -> None:
         """Only logs whose start is not simply the beginning of their first segment are written."""
-        await self._checkpoint(
-            LOG_START_CHECKPOINT,
-            lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,
-        )
-
-    async def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
-        await self._checkpoints.write(name, self._logs.values, offset_of)
+        await self.checkpoints.write_all(LOG_START_CHECKPOINT)
 
     async def flush_overdue(self) -> None:
         """Flush the logs whose oldest unflushed record has waited for `flush.ms`."""
-        now = self._clock.monotonic()
-        for log in [log for log in self._logs.values() if log.flushes_by_time]:
-            if (
-                log.recovery_point < log.log_end_offset
-                and (now - log.last_flush) * 1000 >= log.config.flush_ms
-                and log.directory.failure is None
-            ):
-                try:
-                    await log.flush()
-                except KafkaError:
-                    continue  # The directory is marked as failed by now, or full.
+        await upkeep.flush_overdue(self.all_logs(), self._clock.monotonic())
 
     async def apply_retention(self) -> None:
         """Delete the segments that logs no longer keep."""
         await self._retention.apply(self.all_logs())
 
     async def expire_producers(self) -> None:
-        """Forget silent producers, a bounded number in one turn of the loop."""
-        now_ms = self._clock.now_ms()
-        for number, log in enumerate(self.all_logs(), 1):
-            if not number % _LOGS_AT_ONCE:
-                await asyncio.sleep(0)
-            state = log.producer_state
-            producer_ids = list(state.producers)
-            for first in range(0, len(producer_ids), _PRODUCERS_AT_ONCE):
-                some = producer_ids[first : first + _PRODUCERS_AT_ONCE]
-                state.remove_expired(now_ms, self.settings.producer_id_expiration_ms, some)
-                await asyncio.sleep(0)
+        """Forget silent producers."""
+        await upkeep.expire_producers(self.all_logs(), self._clock.now_ms(), self.settings.producer_id_expiration_ms)
 
     # Stopping.
 
@@ -398,9 +378,8 @@ class LogManager:
         """
         if self._creating:
             await asyncio.wait(list(self._creating.values()))
-        for task, log in list(self._deletions.items()):
-            task.cancel()
-            log.close_files()
+        await self.moves.close()
+        self._deletions.close()
         limit = asyncio.Semaphore(_CLOSES_AT_ONCE)
         broken: set[str] = set()
 
@@ -416,6 +395,7 @@ class LogManager:
 
         await asyncio.gather(*(close(log) for log in self.all_logs()))
         await self._retention.close()
+        self.removals.close()
         await self.checkpoint_recovery_points()
         await self.checkpoint_log_start_offsets()
         await self.checkpoint_high_watermarks()

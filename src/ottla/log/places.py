@@ -71,6 +71,10 @@ class LogPlaces:
         data = encode_partition_metadata(topic_id)
         self._disk.write_atomically(files.join(path, files.PARTITION_METADATA), data, syncs_name=syncs_name)
 
+    def moved(self, source: LogDirectory, target: LogDirectory) -> None:
+        self.counts[source.path] -= 1
+        self.counts[target.path] += 1
+
     async def finish(self, directory: LogDirectory) -> None:
         """Return once all logs made in the directory so far are there for good."""
         await self._parents[directory.path].finish()

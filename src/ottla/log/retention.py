@@ -27,8 +27,8 @@ from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.files import LOG_SUFFIX
 from ottla.log.log import Log
+from ottla.log.removal import DelayedRemovals
 from ottla.log.segment import Segment
-from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.runtime import Clock, Disk, Executor
 
@@ -74,12 +74,12 @@ class Retention:
     Work on a log that has begun goes on to its end, also when whoever asked for it is cancelled.
     """
 
-    def __init__(self, *, disk: Disk, clock: Clock, executor: Executor) -> None:
+    def __init__(self, *, disk: Disk, clock: Clock, executor: Executor, removals: DelayedRemovals) -> None:
         self._disk = disk
         self._clock = clock
         self._executor = executor
+        self._removals = removals
         self._under_way: set[asyncio.Task[int]] = set()
-        self._waiting: dict[asyncio.Task[None], tuple[Segment, ...]] = {}
 
     async def apply(self, logs: Sequence[Log]) -> None:
         """Delete what each log no longer keeps; a log that cannot is left for the next time."""
@@ -115,9 +115,7 @@ class Retention:
                 await log.roll()
             removed, paths = await log.detach_oldest(count)
         logger.info("%s starts at %d: %d segments deleted", log.topic_partition, log.log_start_offset, count)
-        task = asyncio.get_running_loop().create_task(self._remove_later(log, removed, paths))
-        self._waiting[task] = removed
-        task.add_done_callback(lambda done: self._waiting.pop(done, None))
+        self._removals.add(log.config.file_delete_delay_ms, log.directory, removed, paths)
         return count
 
     async def _written_ms(self, log: Log) -> dict[int, int]:
@@ -142,30 +140,10 @@ class Retention:
     def _modified_ms(self, paths: list[str]) -> list[int]:
         return [self._disk.modified_ms(path) for path in paths]
 
-    async def _remove_later(self, log: Log, removed: tuple[Segment, ...], paths: list[str]) -> None:
-        await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
-        # Closed first: then it is the removal, off the loop, that gives the blocks back.
-        for segment in removed:
-            segment.close()
-        try:
-            await self._executor.run(self._remove, paths)
-        except OSError as error:
-            if not is_of_one_log(error):
-                log.directory.fail(error)
-            logger.warning("files of %s could not be deleted, the next start will: %s", log.topic_partition, error)
-
-    def _remove(self, paths: list[str]) -> None:
-        for path in paths:
-            self._disk.delete(path)
-
     async def close(self) -> None:
-        """Finish what is under way. Files that still wait for their removal stay, and go at the next start."""
+        """Finish what is under way."""
         if self._under_way:
             await asyncio.wait(self._under_way)
-        for task, removed in list(self._waiting.items()):
-            task.cancel()
-            for segment in removed:
-                segment.close()
 
 
 def _candidates(segments: tuple[Segment, ...], log_end_offset: int, written_ms: dict[int, int]) -> list[Candidate]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
+from ottla.log.files import MAX_DIRECTORY_NAME, UNIQUE_CHARACTERS, TopicPartition, future_directory_name
 from ottla.log.manager import LogManager
 from ottla.log.rewriting import rewrite_unflushed
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -49,6 +50,7 @@ class ReplicaManager:
         self._offline: dict[str, dict[int, Partition | None]] = {}
         self._names: dict[bytes, str] = {}
         self._image: ClusterImage | None = None
+        self._moving = asyncio.Lock()
 
     # Looking up
 
@@ -72,6 +74,40 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
             yield from partitions.values()
+
+    # Moving between directories
+
+    async def move(self, topic: str, index: int, path: str) -> None:
+        """Begin to move a replica to a log directory, or call its move off where that is the one it is in.
+
+        Returns once that is certain to go on by itself; KafkaError when it cannot be. The wish for a partition that is
+        not here yet is remembered for its creation.
+        """
+        logs, topic_partition = self._logs, TopicPartition(topic, index)
+        directory = logs.directory_at(path)
+        if len(future_directory_name(topic_partition, "0" * UNIQUE_CHARACTERS)) > MAX_DIRECTORY_NAME:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is too long for the name of a directory")
+        if directory is None:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not among the log.dirs")
+        if directory.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} failed: {directory.failure}")
+        async with self._moving:
+            if index not in self._partitions.get(topic, {}) and index not in self._offline.get(topic, {}):
+                logs.prefer(topic, index, directory)
+            try:
+                partition = self.partition(topic, index)
+            except KafkaError as error:
+                if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, error.message) from error
+                raise
+            under_way = logs.moves.get(topic_partition)
+            if under_way is not None and under_way.directory is not directory:
+                await logs.moves.cancel(topic_partition)
+            if partition.log.directory is directory or logs.moves.get(topic_partition) is not None:
+                return
+            if logs.may_be_elsewhere:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no replica is moved while a log directory is missing")
+            await logs.moves.begin(partition.log, directory, partition.hold_appends)
 
     # Replicas that are out of use
 
@@ -109,7 +145,7 @@ class ReplicaManager:
     @property
     def has_missing(self) -> bool:
         """Whether a replica could not be opened that may open later: a failed directory stays failed."""
-        return not self._logs.has_failures and any(None in offline.values() for offline in self._offline.values())
+        return not self._logs.may_be_elsewhere and any(None in offline.values() for offline in self._offline.values())
 
     async def open_missing(self) -> None:
         """Try again what could not be opened. Like `apply`, it must not run beside another."""
@@ -223,6 +259,7 @@ class ReplicaManager:
         if log.flushes_before_visible:
             # What a broker that was killed had acknowledged must be visible again from the start.
             await log.flush()
+        await self._logs.moves.resume(log, partition.hold_appends)
         if log.directory.failure is not None:
             # It failed meanwhile, when nobody could know of this partition.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its directory failed: {log.directory.failure}")

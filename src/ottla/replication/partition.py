@@ -16,9 +16,12 @@ What must stay true:
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from ottla.cluster.image import PartitionImage
-from ottla.log.log import AppendInfo, Log
+from ottla.log.append_info import AppendInfo
+from ottla.log.log import Log
 from ottla.log.validation import must_decompress, validate_for_append
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader
@@ -30,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 ACKS_ALL = -1
 UP_TO_HIGH_WATERMARK = -1
+
+Result = TypeVar("Result")
 
 
 class _QueuedAppend:
@@ -62,7 +67,7 @@ class Partition:
         self._executor = executor
         self._follower_end_offsets: dict[int, int] = {}
         self._queued: deque[_QueuedAppend] = deque()
-        self._roller: asyncio.Task[None] | None = None
+        self._roller: asyncio.Task[object] | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._fetch_waits: dict[FetchWait, None] = {}
         self._produce_waits = OffsetWaits()
@@ -203,6 +208,24 @@ class Partition:
             self._appended(len(validated))
         return info
 
+    async def hold_appends(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Run `work` while appends wait their turn; they go on when it is over, however it ends."""
+        while self._roller is not None:
+            await asyncio.wait([self._roller])
+
+        async def alone() -> Result:
+            try:
+                return await work()
+            finally:
+                if self.is_leader:
+                    # What was flushed meanwhile may be seen.
+                    self._advance_high_watermark()
+                await self._drain_queue()
+
+        task = asyncio.get_running_loop().create_task(alone())
+        self._roller = task
+        return await asyncio.shield(task)
+
     def _appended(self, size_bytes: int) -> None:
         self._invisible_bytes += size_bytes
         if self.log.flushes_before_visible:
@@ -304,7 +327,7 @@ class Partition:
         self.is_leader = False
         self.release_waits()
         if self._roller is not None:
-            await self._roller
+            await asyncio.wait([self._roller])
         if self._flusher is not None:
             await self._flusher
         self._produce_waits.fail(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is no longer here"))

@@ -61,7 +61,10 @@ class FaultyDisk(RealDisk):
     # The interface of a disk, as far as it differs
 
     def new_file(self, path: str, size: int = 0) -> "FaultyFile":
-        file = FaultyFile(self, path, size)
+        return self.known(FaultyFile(self, path, size))
+
+    def known(self, file: "FaultyFile") -> "FaultyFile":
+        """One more that has to be closed when a killed broker's files are."""
         with self._lock:
             self._files.add(file)
         return file

@@ -61,6 +61,7 @@ class _Fault:
     number: int
     path_part: str
     times: int
+    skip: int
 
 
 class MemoryFile(PooledFile):
@@ -169,9 +170,16 @@ class MemoryDisk:
 
     # Faults.
 
-    def fail(self, operation: str, number: int = errno.EIO, *, path_part: str = "", times: int = 1) -> None:
-        """Let the next `times` calls of an operation (`append`, `sync`, `open` ...) raise OSError(number)."""
-        self._faults.append(_Fault(operation, number, path_part, times))
+    def fail(
+        self, operation: str, number: int = errno.EIO, *, path_part: str = "", times: int = 1, skip: int = 0
+    ) -> None:
+        """Let `times` calls of an operation (`append`, `sync`, `open` ...) raise OSError(number), after `skip` more."""
+        self._faults.append(_Fault(operation, number, path_part, times, skip))
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether there are faults that nobody has met yet."""
+        return any(fault.times for fault in self._faults)
 
     def clear_faults(self) -> None:
         self._faults.clear()
@@ -180,6 +188,9 @@ class MemoryDisk:
         self.calls[operation] += 1
         for fault in self._faults:
             if fault.operation == operation and fault.path_part in path and fault.times > 0:
+                if fault.skip:
+                    fault.skip -= 1
+                    continue
                 fault.times -= 1
                 raise OSError(fault.number, "injected", path)
 

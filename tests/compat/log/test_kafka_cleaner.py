@@ -89,7 +89,6 @@ def test_the_same_records_survive(
         for _ in range(ROUNDS):
             await write_some(rig, dice, codecs, sequences)
             await rig.log.roll()
-            rig.cleaner.close()
             await rig.restart()
             shutil.rmtree(theirs, ignore_errors=True)
             shutil.copytree(ours, theirs)
@@ -105,7 +104,6 @@ def test_the_same_records_survive(
             }
             assert all(data == expected[name] for name, data in found.items() if not compressed(data))
             rig.clock.advance(dice.choice((0, HOUR_MS // 2, HOUR_MS)))
-        rig.cleaner.close()
         await rig.manager.shutdown()
 
     asyncio.run(run())
@@ -119,7 +117,6 @@ def test_a_compacted_log_is_dumped_without_a_complaint(libs: Path, tmp_path: Pat
         for seed in range(2):
             await write_some(rig, random.Random(seed), list(Codec), sequences)
             await rig.clean()
-        rig.cleaner.close()
         await rig.manager.shutdown()
 
     asyncio.run(run())

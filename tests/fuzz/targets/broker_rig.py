@@ -115,6 +115,9 @@ class Door:
     def buffer_returned(self) -> None:
         """Nobody waits."""
 
+    def later(self, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, callback)
+
 
 class BrokerRig:
     """Started when it is made; `stop` gives back all it had. `restart` loads what was written again."""

@@ -45,7 +45,6 @@ class CompactionMachine(RuleBasedStateMachine):
         self.loop.run_until_complete(self.rig.open())
 
     def teardown(self) -> None:
-        self.rig.cleaner.close()
         self.loop.run_until_complete(self.rig.manager.shutdown())
         self.loop.run_until_complete(asyncio.sleep(0))
         self.loop.close()
@@ -83,14 +82,12 @@ class CompactionMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.rig.cleaner.close()
         self.loop.run_until_complete(self.rig.restart())
         assert self.rig.log.log_end_offset == len(self.written)
 
     @rule(seed=st.integers(0, 2**32))
     def crash(self, seed: int) -> None:
         self.loop.run_until_complete(self.rig.log.flush())
-        self.rig.cleaner.close()
         self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
         assert self.rig.log.log_end_offset == len(self.written)
 
@@ -104,7 +101,7 @@ class CompactionMachine(RuleBasedStateMachine):
         self._start_again(seed + 1, None)
 
     def _start_again(self, seed: int, calls: int | None) -> None:
-        self.rig.cleaner.close()
+        self.rig.manager.removals.close()
         end_tasks(self.loop)
         self.disk.power_on()
         if calls is None:

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
+from ottla.log.append_info import AppendInfo
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
-from ottla.log.log import AppendInfo, Log
+from ottla.log.log import Log
 from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
 from ottla.log.validation import validate_for_append
@@ -38,6 +39,7 @@ class Rig:
         self.config = config or LogConfig()
         self.path = path
         self.index_cache_bytes = 1 << 20
+        self.topic_id = TOPIC_ID
 
     async def open(self) -> Log:
         self.directory = LogDirectory(self.disk, self.path)
@@ -53,7 +55,7 @@ class Rig:
         await self.manager.load(lambda topic: self.config)
         if self.directory.failure is not None:
             raise self.directory.failure
-        self.log = await self.manager.create_log(TOPIC, 0, TOPIC_ID, self.config)
+        self.log = await self.manager.create_log(TOPIC, 0, self.topic_id, self.config)
         return self.log
 
     async def restart(self) -> Log:

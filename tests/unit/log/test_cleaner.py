@@ -294,7 +294,6 @@ def test_retention_and_compaction_take_turns(cleaner_first: bool) -> None:
         assert rig.log.log_start_offset == rig.log.segments[0].base_offset
         await rig.restart()
         assert rig.offsets() == [37, 38, 39]
-        rig.cleaner.close()
         await rig.manager.shutdown()
 
     asyncio.run(run())

@@ -193,7 +193,6 @@ def test_readers_finish_on_the_old_files() -> None:
         await rig.clean()
         assert found.read() == before
         assert [name for name in rig.names() if name.endswith(".deleted")]
-        rig.cleaner.close()
         await rig.manager.shutdown()
         await rig.open()
         assert not [name for name in rig.names() if name.endswith(".deleted")]
@@ -218,7 +217,6 @@ def test_a_search_that_began_before_ends_on_the_old_segment() -> None:
             assert read_header(old.file.read_at(old.position_of(offset), 61)).base_offset == offset
             found = find_first_at_or_after(time_search(old, START_MS + 10 * offset), 0)
             assert found == (offset, START_MS + 10 * offset, 0)
-        rig.cleaner.close()
         await rig.manager.shutdown()
 
     asyncio.run(run())

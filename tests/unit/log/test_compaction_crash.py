@@ -49,7 +49,6 @@ async def crash_at(count: int, seed: int) -> bool:
             pass
     except PowerCut:
         finished = False
-    rig.cleaner.close()
     disk.calls_left = None
     log = await rig.crash(random.Random(seed).randrange)
     assert not [name for name in rig.names() if name.endswith(".deleted")]
@@ -63,7 +62,6 @@ async def crash_at(count: int, seed: int) -> bool:
         assert not [name for name in rig.names() if name.endswith((".cleaned", ".swap"))]
         await rig.clean()
     assert rig.offsets() == sorted(record.offset for record in wanted.values())
-    rig.cleaner.close()
     await rig.manager.shutdown()
     return finished
 

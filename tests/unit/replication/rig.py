@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ottla.cluster.image import PartitionImage
+from ottla.log.append_info import AppendInfo
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
-from ottla.log.log import AppendInfo
 from ottla.log.manager import LogManager
 from ottla.records import Record, build_batch, read_records
 from ottla.replication.partition import Partition

@@ -9,11 +9,13 @@
 | 5       | directories that are cordoned off (KIP-1066); none is here      |
 
 A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing else. Topics and partitions that are not here
-are left out: this is what tools expect that ask every broker.
+are left out: this is what tools expect that ask every broker. A log on its way to another directory is listed in both:
+the copy as a future one, with the offsets that it is behind.
 """
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import RequestContext, serves
@@ -66,16 +68,32 @@ async def _describe(
     if directory.failure is not None:
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for number, log in enumerate(broker.logs.all_logs(), 1):
+    for number, (topic_partition, replica) in enumerate(_replicas(broker, directory), 1):
         if not number % LOGS_PER_TURN:
             await asyncio.sleep(0)
-        topic, index = log.topic_partition
-        if log.directory is directory and (wanted is None or log.topic_partition in wanted):
-            if topic not in topics:
-                topics[topic] = DescribeLogDirsTopic(name=topic)
-            topics[topic].partitions.append(_replica(index, log))
+        if wanted is None or topic_partition in wanted:
+            topic = topics.setdefault(topic_partition.topic, DescribeLogDirsTopic(name=topic_partition.topic))
+            topic.partitions.append(replica)
     result.topics = list(topics.values())
     return result
+
+
+def _replicas(broker: "Broker", directory: LogDirectory) -> Iterator[tuple[TopicPartition, DescribeLogDirsPartition]]:
+    for log in broker.logs.all_logs():
+        if log.directory is directory:
+            yield log.topic_partition, _replica(log.topic_partition.partition, log)
+    for move in broker.logs.moves.all():
+        if move.directory is directory and move.log.directory is not directory:
+            topic_partition = move.log.topic_partition
+            yield (
+                topic_partition,
+                DescribeLogDirsPartition(
+                    partition_index=topic_partition.partition,
+                    partition_size=move.size_bytes,
+                    offset_lag=move.offset_lag,
+                    is_future_key=True,
+                ),
+            )
 
 
 def _replica(index: int, log: Log) -> DescribeLogDirsPartition:

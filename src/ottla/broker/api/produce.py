@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import RequestContext, serves
-from ottla.log.log import AppendInfo
+from ottla.log.append_info import AppendInfo
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
