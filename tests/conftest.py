@@ -17,7 +17,11 @@ from tests.peers.process import ServerProcess
 pytest_plugins = ["pytester"]
 
 # Helpers with assertions of their own, used from several folders: named before the first of them is imported.
-pytest.register_assert_rewrite("tests.unit.broker.api.questions", "tests.unit.broker.api.config_questions")
+pytest.register_assert_rewrite(
+    "tests.unit.broker.api.questions",
+    "tests.unit.broker.api.config_questions",
+    "tests.unit.broker.api.log_dir_questions",
+)
 
 _TARGETS = ("ottla", "kafka")
 _topic_numbers = itertools.count(1)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.compat.clients.test_kafka_tools import tool
 from tests.compat.storage.test_lost_directories import Machine, attempts, describe, write_at_last
+from tests.unit.broker.api.log_dir_questions import move
 from tests.unit.broker.api.questions import batch, consume, create_topic, fetch, produce
-from tests.unit.broker.api.test_api_replica_log_dirs import move
 from tests.wire_client import WireClient
 
 with warnings.catch_warnings():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker_thread import BrokerThread
+from tests.unit.broker.api.log_dir_questions import move
 from tests.unit.broker.api.questions import (
     FETCH_BY_NAME,
     PATIENCE_MS,
@@ -17,7 +18,6 @@ from tests.unit.broker.api.questions import (
     new_producer_id,
     produce,
 )
-from tests.unit.broker.api.test_api_replica_log_dirs import move
 from tests.unit.broker.test_broker_directories import wait_until
 from tests.wire_client import WireClient
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
 from tests.unit.log.compacting import keyed_batch
 from tests.unit.log.support import NODE_ID, START_MS, TOPIC, TOPIC_ID, append, read_all
 
+from ottla.log import moving
 from ottla.log.cleaner import CleanerSettings, LogCleaner
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
@@ -114,3 +116,16 @@ class MovingRig:
         """Directories in a log directory."""
         names = self.disk.list_directory(path)
         return [name for name in names if self.disk.is_directory(f"{path}/{name}")]
+
+
+async def fill(rig: MovingRig, count: int = 12) -> None:
+    first = rig.log.log_end_offset
+    for number in range(first, first + count):
+        await rig.write((b"k%d" % (number % 3), b"%d" % number + b"x" * 80))
+
+
+def use_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small log takes many of them."""
+    monkeypatch.setattr(moving, "PIECE_BYTES", 200)
+    monkeypatch.setattr(moving, "LAST_BYTES", 800)
+    monkeypatch.setattr(moving, "SYNC_BYTES", 1000)

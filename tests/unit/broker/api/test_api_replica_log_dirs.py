@@ -1,39 +1,15 @@
 """AlterReplicaLogDirs on a broker with one log directory; `test_broker_moves` has the ones with two."""
 
 import pytest
+from tests.unit.broker.api.log_dir_questions import Asked, move
 from tests.unit.broker.api.questions import create_topic
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopic,
-)
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
-Asked = list[tuple[str, list[tuple[str, list[int]]]]]
 NOT_FOUND, UNKNOWN = ErrorCode.LOG_DIR_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 LONGEST_TOPIC = 255 - len("-0.") - 32 - len("-future")
-
-
-def move(client: WireClient, asked: Asked, version: int | None = None) -> dict[str, dict[int, int]]:
-    request = AlterReplicaLogDirsRequest(
-        dirs=[
-            AlterReplicaLogDir(
-                path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=ids) for name, ids in topics]
-            )
-            for path, topics in asked
-        ]
-    )
-    answer = client.ask(request, AlterReplicaLogDirsResponse, version)
-    assert answer.throttle_time_ms == 0
-    assert len({topic.topic_name for topic in answer.results}) == len(answer.results)
-    return {
-        topic.topic_name: {each.partition_index: each.error_code for each in topic.partitions}
-        for topic in answer.results
-    }
 
 
 @pytest.fixture
