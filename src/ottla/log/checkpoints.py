@@ -5,6 +5,7 @@ broken one means a broken disk; whoever reads it knows what can be done without 
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from ottla.log.files import TopicPartition
 from ottla.protocol.uuids import uuid_from_text, uuid_to_text
@@ -83,6 +84,7 @@ def encode_partition_metadata(topic_id: bytes) -> bytes:
     return f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode("ascii")
 
 
+@lru_cache(maxsize=16)
 def decode_partition_metadata(name: str, data: bytes) -> bytes:
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():

@@ -31,6 +31,7 @@ from ottla.log.producer_snapshot import CorruptSnapshot, decode_snapshot
 from ottla.log.producer_state import ProducerState
 from ottla.log.segment import BrokenSegment, Segment, create_segment
 from ottla.log.segment_check import checked_indexes, read_checked_indexes
+from ottla.log.unusable import is_of_one_log
 from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, read_records
 from ottla.runtime import Disk, File
 
@@ -384,3 +385,16 @@ class LogLoader:
             if offset not in kept:
                 self.disk.delete(files.join(self.path, files.offset_name(offset, files.SNAPSHOT_SUFFIX)))
         self._snapshot_offsets = kept
+
+
+def load_each(loaders: list[LogLoader]) -> list[LoadedLog | OSError]:
+    """In the executor. A log whose own files are in the way of it costs the others nothing."""
+    found: list[LoadedLog | OSError] = []
+    for loader in loaders:
+        try:
+            found.append(loader.load())
+        except OSError as error:
+            if not is_of_one_log(error):
+                raise
+            found.append(error)
+    return found

@@ -19,7 +19,7 @@ from ottla.log.directory import (
 from ottla.log.files import TopicPartition
 from ottla.log.index_cache import IndexCache
 from ottla.log.inventory import Found, Inventory
-from ottla.log.loader import LoadedLog, LogLoader
+from ottla.log.loader import LoadedLog, LogLoader, load_each
 from ottla.log.log import Log
 from ottla.log.log_checkpoints import LogCheckpoints
 from ottla.log.manager_settings import LogManagerSettings
@@ -154,7 +154,7 @@ class LogManager:
                     self._loader_at(place, config_of(each.topic_partition.topic))
                     for place, each in zip(places, some, strict=True)
                 ]
-                results = await self._executor.run(_load_each, loaders)
+                results = await self._executor.run(load_each, loaders)
                 for each, place, loader, loaded in zip(some, places, loaders, results, strict=True):
                     if isinstance(loaded, OSError):
                         logger.error("%s cannot be used until this is put right: %s", each.topic_partition, loaded)
@@ -407,16 +407,3 @@ class LogManager:
                     directory.fail(error)
             directory.close()
         self._logs.clear()
-
-
-def _load_each(loaders: list[LogLoader]) -> list[LoadedLog | OSError]:
-    """In the executor. A log whose own files are in the way of it costs the others nothing."""
-    found: list[LoadedLog | OSError] = []
-    for loader in loaders:
-        try:
-            found.append(loader.load())
-        except OSError as error:
-            if not is_of_one_log(error):
-                raise
-            found.append(error)
-    return found
