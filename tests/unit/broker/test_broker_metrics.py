@@ -307,15 +307,15 @@ def test_a_broker_that_is_out_of_its_cluster_is_not_ready(
 
 
 class HoldingDisk(RealDisk):
-    """Lists nothing until it may."""
+    """Reads no checkpoints, and so loads no logs, until it may."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.may_list = threading.Event()
+        self.may_load = threading.Event()
 
-    def list_directories(self, path: str) -> list[str]:
-        assert self.may_list.wait(TIMEOUT_SECONDS)
-        return super().list_directories(path)
+    def read(self, path: str) -> bytes:
+        assert "checkpoint" not in path or self.may_load.wait(TIMEOUT_SECONDS)
+        return super().read(path)
 
 
 def settings(directory: Path, **more: str) -> BrokerConfig:
@@ -334,7 +334,7 @@ def test_a_broker_that_loads_or_ends_says_so(tmp_path: Path) -> None:
         assert await loop.run_in_executor(None, get, broker, "/readyz") == (503, "not ready: loading the logs\n")
         assert await loop.run_in_executor(None, get, broker, "/metrics") == (503, "no metrics yet: loading the logs\n")
         assert (await loop.run_in_executor(None, get, broker, "/healthz"))[0] == 200
-        disk.may_list.set()
+        disk.may_load.set()
         await starting
         assert (await loop.run_in_executor(None, get, broker, "/readyz"))[0] == 200
         broker.busy_with = "shutting down"
