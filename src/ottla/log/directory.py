@@ -69,6 +69,7 @@ class LogDirectory:
         self.was_clean = False
         self.last_broker_epoch = _UNKNOWN_BROKER_EPOCH
         self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
+        self._written: set[str] = set()
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -207,10 +208,11 @@ class LogDirectory:
         self._checkpoints.pop(name, None)
         self._disk.write_atomically(join(self.path, name), encode_offsets(offsets))
         self._checkpoints[name] = offsets
+        self._written.add(name)
 
     def has_checkpointed(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
         """Whether this process has written exactly this before. Does not block."""
-        return self._checkpoints.get(name) == offsets
+        return name in self._written and self._checkpoints.get(name) == offsets
 
     def may_be_checkpointed(self, topic_partition: TopicPartition) -> bool:
         """Whether a checkpoint has an entry for the partition, or nobody has looked. Does not block."""

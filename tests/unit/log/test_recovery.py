@@ -105,8 +105,10 @@ def test_an_offset_beyond_its_segment_does_not_keep_indexes_from_being_rebuilt()
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("number", "offset"), [(4, 2**40), (0, -1), (4, 3)])
-def test_an_offset_that_is_not_the_segments_is_found_also_after_a_clean_stop(number: int, offset: int) -> None:
+@pytest.mark.parametrize(("number", "offset", "end_offset"), [(4, 2**40, 4), (0, -1, 5), (4, 3, 4)])
+def test_an_offset_that_is_not_the_segments_is_found_also_after_a_clean_stop(
+    number: int, offset: int, end_offset: int
+) -> None:
     async def run() -> None:
         rig = Rig(LogConfig(segment_bytes=4000, index_interval_bytes=4000))
         await fill(await rig.open(), 5)
@@ -114,9 +116,9 @@ def test_an_offset_that_is_not_the_segments_is_found_also_after_a_clean_stop(num
         await rig.manager.shutdown()
         patch(rig, log_name(0), number * size, struct.pack(">q", offset))
         log = await rig.open()
-        assert log.log_end_offset == number
+        assert log.log_end_offset == end_offset
         await fill(log, 1)
-        assert (await rig.restart()).log_end_offset == number + 1
+        assert (await rig.restart()).log_end_offset == end_offset + 1
 
     asyncio.run(run())
 

@@ -159,7 +159,7 @@ def test_compaction_goes_on_where_it_was_refused(attempt: int) -> None:
 
 
 def test_a_deleted_log_goes_when_there_is_a_descriptor_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.log.manager._RETRY_SECONDS", 0)
+    monkeypatch.setattr("ottla.log.deletion._RETRY_SECONDS", 0)
 
     async def scenario() -> None:
         rig = Rig(replace(settings(), file_delete_delay_ms=0))
