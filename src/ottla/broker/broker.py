@@ -99,6 +99,7 @@ class Broker:
         is_durable: bool = True,
     ) -> None:
         self.config = config
+        self._has_own_store = open_store is None
         self._open_store = open_store or (lambda path: EmbeddedStore.open(path, is_durable=is_durable))
         self.settings = DynamicConfig(config)
         self.endpoints: tuple[Endpoint, ...] = ()
@@ -201,7 +202,8 @@ class Broker:
             self._stack_of_crash.push_async_callback(self._watching.close)
             self.http_endpoints = await self._watching.start(asyncio.get_running_loop())
         store_path = os.path.join(self.config.log_directories[0], STORE_FILE)
-        expect_store(self._disk, store_path, self.config.log_directories)
+        if self._has_own_store:
+            expect_store(self._disk, store_path, self.config.log_directories)
         first = open_first(self._disk, self.config.log_directories[0], self.config.node_id, self._ids)
         self._close_at_end(first)
         store = await self._open_store(store_path)

@@ -317,6 +317,9 @@ class RealDisk:
                 data = os.read(descriptor, _SMALL_FILE_BYTES)
                 pieces.append(data)
             return b"".join(pieces)
+        except IsADirectoryError as error:
+            # A directory opens as a file does, and only reading it fails, without a name.
+            raise IsADirectoryError(error.errno, error.strerror, path) from None
         finally:
             os.close(descriptor)
 
