@@ -1,0 +1,78 @@
+"""The differences that docs/COMPATIBILITY.md excuses: which, why, and how many questions each of them covers.
+
+An excuse is a row of the table under "Excused differences":
+
+    | API | versions | field | Kafka | Ottla | cases | reason |
+
+`field` is a path of names, with the key of an element in brackets where only that one is meant. `*` matches anything.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.compat.questions.answers import Difference
+from tests.peers.paths import REPOSITORY
+
+from ottla.protocol.api_keys import ApiKey
+
+PAGE = REPOSITORY / "docs" / "COMPATIBILITY.md"
+HEADING = "## Excused differences"
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class Excuse:
+    api: str
+    versions: str
+    field: str
+    kafka: str
+    ottla: str
+    cases: int
+    reason: str
+
+    def covers(self, api: ApiKey, version: int, difference: Difference) -> bool:
+        return (
+            self.api in (ALL, api_name(api))
+            and self._has_version(version)
+            and any(self._patterns["field"].fullmatch(path) for path in (difference.path, difference.place))
+            and self._patterns["kafka"].fullmatch(difference.kafka) is not None
+            and self._patterns["ottla"].fullmatch(difference.ottla) is not None
+        )
+
+    def _has_version(self, version: int) -> bool:
+        if self.versions == ALL:
+            return True
+        first, _, last = self.versions.partition(" to ")
+        return int(first) <= version <= int(last or first)
+
+    @cached_property
+    def _patterns(self) -> dict[str, re.Pattern[str]]:
+        return {
+            name: re.compile(re.escape(getattr(self, name)).replace(r"\*", ".*"), re.DOTALL)
+            for name in ("field", "kafka", "ottla")
+        }
+
+    def __str__(self) -> str:
+        return f"{self.api} {self.versions} {self.field}: {self.kafka} / {self.ottla}"
+
+
+def api_name(key: ApiKey) -> str:
+    return "".join(word.capitalize() for word in key.name.split("_"))
+
+
+def read_excuses(page: str | None = None) -> list[Excuse]:
+    text = PAGE.read_text() if page is None else page
+    _, _, section = text.partition(HEADING)
+    section = section.split("\n## ")[0]
+    rows = [
+        [cell.strip().strip("`") for cell in line.strip().strip("|").split(" | ")]
+        for line in section.splitlines()
+        if line.startswith("|")
+    ]
+    return [Excuse(*row[:5], int(row[5]), row[6]) for row in rows if len(row) == 7 and row[5].isdecimal()]
+
+
+def find(excuses: Iterable[Excuse], api: ApiKey, version: int, difference: Difference) -> Excuse | None:
+    return next((excuse for excuse in excuses if excuse.covers(api, version, difference)), None)

@@ -1,0 +1,128 @@
+"""Both brokers asked, and what came of it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.compat.questions import excuses
+from tests.compat.questions.answers import Difference, differences
+from tests.compat.questions.excuses import Excuse
+from tests.compat.questions.generator import Form, all_cases
+from tests.compat.questions.question import Case
+from tests.compat.questions.side import Outcome, Side
+from tests.compat.questions.stage import SETTINGS, set_up
+from tests.peers.kafka import KafkaBroker
+from tests.peers.ottla import OttlaBroker
+
+import ottla.broker.api  # registers the handlers
+from ottla.broker.dispatch import registered_handlers
+from ottla.protocol.api_keys import ApiKey
+
+assert ottla.broker.api is not None
+SEED = 20
+COMING = (
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One ask whose answers differ in a way that nothing excuses."""
+
+    case: Case
+    ask: int
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.case.title} (request {self.ask + 1} of {len(self.case.asks)})"]
+        return "\n    ".join([*lines, *map(str, self.differences[:8])])
+
+
+@dataclass
+class Verdict:
+    questions: Counter[tuple[ApiKey, int]] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    excused: Counter[Excuse] = field(default_factory=Counter)
+    excused_questions: int = 0
+    kafka_alone: list[tuple[Case, Outcome]] = field(default_factory=list)
+
+    @property
+    def asked(self) -> int:
+        return self.questions.total()
+
+
+class Judge:
+    """Compares outcomes, with the excuses at hand."""
+
+    def __init__(self, known: Sequence[Excuse]) -> None:
+        self._known = known
+
+    def differences(self, case: Case, number: int, kafka: Outcome, ottla: Outcome) -> tuple[list[Difference], set[Excuse]]:
+        """What is not excused, and the excuses that were needed."""
+        ask = case.asks[number]
+        open_ones: list[Difference] = []
+        needed: set[Excuse] = set()
+        for difference in differences(_plain(kafka), _plain(ottla)):
+            excuse = excuses.find(self._known, ask.api, ask.version, difference)
+            if excuse is None:
+                open_ones.append(difference)
+            else:
+                needed.add(excuse)
+        return open_ones, needed
+
+    def judge(self, cases: Sequence[Case], kafka: list[list[Outcome]], ottla: list[list[Outcome]]) -> Verdict:
+        verdict = Verdict()
+        for case, theirs, ours in zip(cases, kafka, ottla, strict=True):
+            for number in range(len(case.asks)):
+                verdict.questions[case.asks[number].api, case.asks[number].version] += 1
+                open_ones, needed = self.differences(case, number, theirs[number], ours[number])
+                if open_ones:
+                    verdict.findings.append(Finding(case, number, tuple(open_ones)))
+                verdict.excused.update(needed)
+                verdict.excused_questions += bool(needed)
+        return verdict
+
+
+def _plain(outcome: Outcome) -> dict[str, object]:
+    return {"outcome": outcome.kind, **(outcome.answer if outcome.kind == "answered" else {})}
+
+
+def ask_both(directory: Path, form: Form, seed: int = SEED, known: Sequence[Excuse] | None = None) -> Verdict:
+    """Ask Ottla while Kafka starts, then Kafka, which is asked again where its answers are about to agree."""
+    served = [ApiKey(key) for key in registered_handlers()]
+    cases = all_cases(seed, form, served)
+    alone = all_cases(seed, form, [key for key in COMING if key not in served]) if len(served) else []
+    judge = Judge(excuses.read_excuses() if known is None else known)
+    kafka_broker = KafkaBroker(directory / "kafka", properties=SETTINGS)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(kafka_broker.start)
+        try:
+            with OttlaBroker(directory / "ottla", properties=SETTINGS) as broker:
+                ottla = _answers(Side("ottla", broker.port or 0, str(broker.data_directory)), cases)
+        finally:
+            starting.result()
+    try:
+        side = Side("kafka", kafka_broker.port or 0, str(kafka_broker.data_directory))
+        numbers = {id(case): number for number, case in enumerate(cases)}
+
+        def agrees(case: Case, ask: int, outcome: Outcome) -> bool:
+            return not judge.differences(case, ask, outcome, ottla[numbers[id(case)]][ask])[0]
+
+        set_up(side, [topic for case in cases for topic in case.topics])
+        verdict = judge.judge(cases, side.answer_all(cases, agrees), ottla)
+        del alone
+        return verdict
+    finally:
+        kafka_broker.kill()
+
+
+def _answers(side: Side, cases: Sequence[Case]) -> list[list[Outcome]]:
+    set_up(side, [topic for case in cases for topic in case.topics])
+    return side.answer_all(cases)
