@@ -81,7 +81,7 @@ def decode_client_id(frame: Buffer, size: int, has_tags: bool) -> tuple[str | No
             stop = position + size
             if stop > len(frame):
                 raise overrun("client_id", size, len(frame) - position)
-            client_id = str(frame[position:stop], "utf-8")
+            client_id = str(frame[position:stop], "utf-8", "replace")
             position = stop
         if has_tags:
             position = skip_tags(frame, position, len(frame)) if frame[position] else position + 1

@@ -1,6 +1,6 @@
 """Knowledge of the APIs about the broker, its disks, coordinators and access rules."""
 
-from tests.compat.questions.knowledge import Base, about
+from tests.compat.questions.knowledge import COORDINATES, Base, about
 from tests.compat.questions.mutations import INT32_MAX, INT64_MAX, PARTITIONS, TOPIC_NAMES
 from tests.compat.questions.question import FRESH
 from tests.compat.questions.stage import PLAIN, PRODUCERS, SHARED_NAMES
@@ -39,7 +39,7 @@ def describe_log_dirs_bases(version: int) -> list[Base]:
     return [Base("two topics", DescribeLogDirsRequest(topics=asked))]
 
 
-@about(ApiKey.FIND_COORDINATOR, late=True, key_type=(0, 1, 2, 3, -1), coordinator_keys=("", "g", "g:x:0", "x" * 300))
+@about(ApiKey.FIND_COORDINATOR, turn=COORDINATES, key_type=(0, 1, 2, 3, -1), coordinator_keys=("", "g", "g:x:0", "x" * 300))
 def find_coordinator_bases(version: int) -> list[Base]:
     if version < BATCHED_KEYS_SINCE:
         return [Base("group", FindCoordinatorRequest(key="g"))]
@@ -48,7 +48,7 @@ def find_coordinator_bases(version: int) -> list[Base]:
 
 @about(
     ApiKey.INIT_PRODUCER_ID,
-    late=True,
+    turn=COORDINATES,
     transactional_id=("",),
     transaction_timeout_ms=(0, 1, -1, 900_000, 900_001, INT32_MAX),
     producer_id=(0, 1, -2, INT64_MAX),

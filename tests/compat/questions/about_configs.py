@@ -1,7 +1,7 @@
 """Knowledge of the APIs that describe and change settings."""
 
 from tests.compat.questions.about_topics import TOPIC, TOPIC_SETTINGS, settings_of
-from tests.compat.questions.knowledge import Base, about
+from tests.compat.questions.knowledge import WRITES, Base, about
 from tests.compat.questions.mutations import TOPIC_NAMES
 from tests.compat.questions.question import FRESH, Topic
 from tests.compat.questions.stage import PLAIN, SHARED_NAMES, SMALL
@@ -86,7 +86,7 @@ def alteration(kind: int, name: str, configs: dict[str, str | None], *, only_che
 
 
 @about(
-    ApiKey.ALTER_CONFIGS, late=True,
+    ApiKey.ALTER_CONFIGS, turn=WRITES,
     resource_type=RESOURCE_TYPES,
     resource_name=(*TOPIC_NAMES, "1", "2"),
     resources__configs__name=("retention.ms", "no.such.key", "", "cleanup.policy"),
@@ -131,7 +131,7 @@ def increment(
 
 
 @about(
-    ApiKey.INCREMENTAL_ALTER_CONFIGS, late=True,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS, turn=WRITES,
     resource_type=RESOURCE_TYPES,
     resource_name=(*TOPIC_NAMES, "1", "2"),
     config_operation=(SET, DELETE, APPEND, SUBTRACT, 4, -1, 127),

@@ -1,6 +1,6 @@
 """Knowledge of the APIs that move replicas and leaders, and of quotas."""
 
-from tests.compat.questions.knowledge import Base, about
+from tests.compat.questions.knowledge import WRITES, Base, about
 from tests.compat.questions.mutations import INT32_MAX, PARTITIONS, TOPIC_NAMES
 from tests.compat.questions.question import DATA, FRESH, Ask, Topic
 from tests.compat.questions.stage import PLAIN, SHARED_NAMES
@@ -40,7 +40,7 @@ QUOTA_KEYS = (
 QUOTA_VALUES = (1.0, 0.0, -1.0, 0.5, 1e18, 1e19, float("inf"))
 
 
-@about(ApiKey.ALTER_REPLICA_LOG_DIRS, late=True, path=("", "/no-such-directory", "relative", DATA, f"{DATA}/"))
+@about(ApiKey.ALTER_REPLICA_LOG_DIRS, turn=WRITES, path=("", "/no-such-directory", "relative", DATA, f"{DATA}/"))
 def alter_replica_log_dirs_bases(version: int) -> list[Base]:
     def ask(path: str, *partitions: int, name: str = FRESH) -> AlterReplicaLogDirsRequest:
         topic = AlterReplicaLogDirTopic(name=name, partitions=list(partitions))
@@ -77,7 +77,7 @@ def elect_leaders_bases(version: int) -> list[Base]:
 
 @about(
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-    late=True,
+    turn=WRITES,
     name=TOPIC_NAMES,
     replicas=(0, 1, 2, -1, INT32_MAX),
     partition_index=PARTITIONS,
@@ -133,7 +133,7 @@ def describe_client_quotas_bases(version: int) -> list[Base]:
 
 @about(
     ApiKey.ALTER_CLIENT_QUOTAS,
-    late=True,
+    turn=WRITES,
     entity_type=ENTITY_TYPES,
     entity_name=("", FRESH, "127.0.0.2", "no such host"),
     key=QUOTA_KEYS,

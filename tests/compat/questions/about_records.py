@@ -1,7 +1,7 @@
 """Knowledge of the APIs that write and read records."""
 
 from tests.compat.questions.batches import VARIANTS, batch, numbered
-from tests.compat.questions.knowledge import Base, about
+from tests.compat.questions.knowledge import WRITES, Base, about
 from tests.compat.questions.mutations import INT32_MAX, INT64_MAX, OFFSETS, PARTITIONS, TOPIC_NAMES
 from tests.compat.questions.question import FRESH, FRESH_ID, NO_SUCH_TOPIC, UNKNOWN_ID, Ask, Topic, topic_id
 from tests.compat.questions.stage import (
@@ -86,7 +86,7 @@ def list_offsets(name: str, timestamp: int, partition: int = 0) -> ListOffsetsRe
 
 
 @about(
-    ApiKey.PRODUCE, late=True,
+    ApiKey.PRODUCE, turn=WRITES,
     acks=(-1, 1, 2, -2, 100, -32768),
     transactional_id=("", "x", "y" * 300),
     name=TOPIC_NAMES,
@@ -153,7 +153,7 @@ def _one_good_one_unknown() -> ProduceRequest:
     min_bytes=(0, 1, -1, 100_000, INT32_MAX, -INT32_MAX - 1),
     max_bytes=(0, 1, 100, -1, INT32_MAX, -INT32_MAX - 1),
     partition_max_bytes=(0, 1, 75, 150, 200, -1, INT32_MAX, -INT32_MAX - 1),
-    session_id=(1, -1, INT32_MAX),
+    session_id=(1, -1, 1 << 30),
     session_epoch=(0, 1, -1, -2, INT32_MAX),
     replica_id=(0, 1, 2, -1, -2, -3, INT32_MAX),
     replica_epoch=(0, 1, -1, INT64_MAX),
@@ -219,7 +219,7 @@ def offset_for_leader_epoch_bases(version: int) -> list[Base]:
     return [Base("plain", ask(PLAIN, 0)), *(Base(name, ask(name, 0), vary=False) for name in SHARED_NAMES)]
 
 
-@about(ApiKey.DELETE_RECORDS, late=True, topics__name=TOPIC_NAMES, partition_index=PARTITIONS)
+@about(ApiKey.DELETE_RECORDS, turn=WRITES, topics__name=TOPIC_NAMES, partition_index=PARTITIONS)
 def delete_records_bases(version: int) -> list[Base]:
     def ask(offset: int) -> DeleteRecordsRequest:
         wanted = DeleteRecordsPartition(partition_index=0, offset=offset)

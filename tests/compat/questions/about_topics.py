@@ -1,6 +1,6 @@
 """Knowledge of the APIs that create, change, delete and describe topics."""
 
-from tests.compat.questions.knowledge import Base, about
+from tests.compat.questions.knowledge import CREATES, WRITES, Base, about
 from tests.compat.questions.mutations import INT32_MAX, TOPIC_NAMES
 from tests.compat.questions.question import FRESH, FRESH_ID, NO_SUCH_TOPIC, UNKNOWN_ID, Ask, Topic, topic_id
 from tests.compat.questions.stage import DOTTED, EMPTY, PLAIN, SHARED_NAMES
@@ -113,7 +113,7 @@ def settings_of(name: str) -> Ask:
 
 
 @about(
-    ApiKey.CREATE_TOPICS, late=True,
+    ApiKey.CREATE_TOPICS, turn=WRITES,
     topics__name=(*TOPIC_NAMES, PLAIN, "s_dotted", "__cluster_metadata"),
     num_partitions=(-1, 0, -2, 2, -INT32_MAX - 1),
     replication_factor=(-1, 0, 2, -2, 32767, -32768),
@@ -161,7 +161,7 @@ def _only_checked(request: CreateTopicsRequest) -> CreateTopicsRequest:
 
 
 @about(
-    ApiKey.CREATE_PARTITIONS, late=True,
+    ApiKey.CREATE_PARTITIONS, turn=WRITES,
     topics__name=TOPIC_NAMES,
     count=(0, 1, 2, 3, -1, -INT32_MAX - 1),
     broker_ids=(0, 1, 2, -1),
@@ -180,6 +180,7 @@ def create_partitions_bases(version: int) -> list[Base]:
         Base("one more", ask(2), own, then),
         Base("assigned", ask(2, [1]), own, then),
         Base("only checked", ask(3, validate_only=True), own, then, vary=False),
+        Base("too many", ask(10_002, validate_only=True), own, vary=False),
         Base("too few assigned", ask(3, [1]), own, vary=False),
         Base("too many assigned", ask(2, [1], [1]), own, vary=False),
         Base("assigned to one twice", ask(2, [1, 1]), own, vary=False),
@@ -189,7 +190,7 @@ def create_partitions_bases(version: int) -> list[Base]:
 
 
 @about(
-    ApiKey.DELETE_TOPICS, late=True,
+    ApiKey.DELETE_TOPICS, turn=WRITES,
     topic_names=(*TOPIC_NAMES, f"{FRESH}-b"),
     topics__name=(*TOPIC_NAMES, f"{FRESH}-b"),
     topic_id=(bytes(16), UNKNOWN_ID, FRESH_ID, b"\0" * 15 + b"\1"),
@@ -218,6 +219,7 @@ def delete_topics_bases(version: int) -> list[Base]:
 
 @about(
     ApiKey.METADATA,
+    turn=CREATES,
     topics__name=(*TOPIC_NAMES[1:-1], *SHARED_NAMES),
     topic_id=(bytes(16), UNKNOWN_ID, topic_id(PLAIN), b"\0" * 15 + b"\1"),
     allow_auto_topic_creation=(False,),
@@ -259,7 +261,7 @@ def _named_with_id() -> MetadataRequest:
     topics__name=(*TOPIC_NAMES, *SHARED_NAMES),
     topic_name=(PLAIN, EMPTY, "", "zzz", "a"),
     response_partition_limit=(0, 1, 2, 4, 5, -1, INT32_MAX),
-    partition_index=(0, 1, 2, 3, -1, INT32_MAX),
+    partition_index=(0, 1, 2, 3, -1, 1000),
 )
 def describe_topic_partitions_bases(version: int) -> list[Base]:
     def ask(*names: str, cursor: Cursor | None = None, limit: int = 2000) -> DescribeTopicPartitionsRequest:

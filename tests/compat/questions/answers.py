@@ -1,8 +1,9 @@
 """Answers as plain values that two brokers must share, and the differences between two of them.
 
 What only one broker can know is replaced by its shape: ids, the port, times of now, free disk space, the wording of
-messages. Null, empty and given stay apart even where the words do not matter. Elements of an array that carry a name or
-a number are compared by it, whatever their order.
+messages. Beside an error any message will do, and none as well; elsewhere null, empty and given stay apart. Elements of an
+array that carry a name or a number are compared by it, whatever their order. Compressed records are compared as they
+are before compression.
 """
 
 import re
@@ -12,15 +13,17 @@ from typing import Any
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.schema import RECORDS, ZERO_UUID, Struct, StructType
-from ottla.records import CorruptRecord, scan_headers
+from ottla.records import HEADER_BYTES, BatchHeader, Codec, CorruptRecord, scan_headers
+from ottla.records.compression import decompress
 
 Plain = Any
 
+ANY_TEXT = "<any text>"
 DAY_MS = 24 * 3600 * 1000
 FIRST_CHOSEN_PRODUCER_ID = 1_000_000
 """Questions use ids from here on; those below are given out by brokers."""
 _LOG_APPEND_TIME = 0x08
-_CRC_AND_TIMES = ((17, 21), (27, 43))
+_LENGTH, _CRC, _TIMES = slice(8, 12), slice(17, 21), slice(27, 43)
 _KEYS = (
     "name",
     "topic",
@@ -40,7 +43,7 @@ _KEYS = (
     "producer_id",
     "batch_index",
 )
-_TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
+_TEXTS = frozenset({"error_message", "documentation"})
 _ERRORS = frozenset({"error_code"})
 
 
@@ -73,11 +76,14 @@ class Keyed(dict[str, list[Plain]]):
 
 def plain(value: Any, version: int, known: Known) -> Plain:
     """A decoded message as nested dictionaries, lists and values, with its fields of this version."""
-    return {
+    found = {
         one.name: _field(one.name, getattr(value, one.name), one.type, version, known)
         for one in value.FIELDS
         if version in one.versions
     }
+    if found.get("error_code", "NONE") != "NONE" and "error_message" in found:
+        found["error_message"] = ANY_TEXT
+    return found
 
 
 def _field(name: str, value: Any, kind: Any, version: int, known: Known) -> Plain:
@@ -102,11 +108,25 @@ def _array(elements: list[Plain]) -> Plain:
         return elements
     keyed = Keyed()
     for element in elements:
-        keyed.setdefault(",".join(str(element[name]) for name in names), []).append(element)
+        same = keyed.setdefault(",".join(str(element[name]) for name in names), [])
+        if not (same and _joins(same[-1], element)):
+            same.append(element)
     return keyed
 
 
+def _joins(first: Plain, other: Plain) -> bool:
+    """Put the elements of one topic together that an answer has in several places, as Kafka's do after errors."""
+    parts = [name for name, value in other.items() if isinstance(value, Keyed)]
+    rest = first.keys() - set(parts)
+    if len(parts) != 1 or any(first[name] != other[name] for name in rest) or first[parts[0]].keys() & other[parts[0]]:
+        return False
+    first[parts[0]].update(other[parts[0]])
+    return True
+
+
 def _value(name: str, value: Any, known: Known) -> Plain:
+    if name == "batch_index_error_message":
+        return ANY_TEXT
     if name in _TEXTS:
         return "<text>" if value else value
     if name in _ERRORS:
@@ -159,14 +179,27 @@ def _records(data: bytes, known: Known) -> Plain:
         return data
     for header in headers:
         batch = bytearray(data[position : position + header.size_bytes])
+        if header.compression is not Codec.NONE:
+            batch = _decompressed(batch, header)
         if header.attributes & _LOG_APPEND_TIME and abs(header.max_timestamp - known.now_ms) < DAY_MS:
-            for start, stop in _CRC_AND_TIMES:
-                batch[start:stop] = bytes(stop - start)
+            batch[_CRC] = bytes(4)
+            batch[_TIMES] = bytes(16)
         batches.append({"base_offset": header.base_offset, "bytes": bytes(batch)})
         position += header.size_bytes
     if position < len(data):
         batches.append({"base_offset": -1, "bytes": data[position:]})
     return batches
+
+
+def _decompressed(batch: bytearray, header: BatchHeader) -> bytearray:
+    """Two libraries compress the same records to other bytes, so the records count, not their length nor the CRC."""
+    try:
+        records = decompress(header.compression, bytes(batch[HEADER_BYTES:]))
+    except CorruptRecord:
+        return batch
+    batch[_LENGTH] = bytes(4)
+    batch[_CRC] = bytes(4)
+    return batch[:HEADER_BYTES] + bytearray(records)
 
 
 def differences(kafka: Plain, ottla: Plain, path: str = "", place: str = "") -> Iterator[Difference]:

@@ -88,7 +88,7 @@ def _header_variants() -> dict[str, bytes]:
         "length=13": patched(good, length=13),
         "length+1": patched(good, length=len(good) - 11),
         "length-1": patched(good, length=len(good) - 13),
-        "length max": patched(good, length=2**31 - 1),
+        "length 1 GiB": patched(good, length=2**30),
         "magic=3": patched(good, magic=3),
         "magic=-1": patched(good, magic=-1),
         "magic=127": patched(good, magic=127),

@@ -2,9 +2,11 @@
 
 An excuse is a row of the table under "Excused differences":
 
-    | API | versions | field | Kafka | Ottla | cases | reason |
+    | API | versions | question | field | Kafka | Ottla | cases | reason |
 
-`field` is a path of names, with the key of an element in brackets where only that one is meant. `*` matches anything.
+The API and the versions are those of the question, also where the difference is in a request that looks at its effect.
+`question` is its label. `field` is a path of names, with the key of an element in brackets where only that one is
+meant. `*` matches anything, and ` or ` stands between alternatives.
 """
 
 import re
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tests.compat.questions.answers import Difference
+from tests.compat.questions.question import Case
 from tests.peers.paths import REPOSITORY
 
 from ottla.protocol.api_keys import ApiKey
@@ -20,22 +23,25 @@ from ottla.protocol.api_keys import ApiKey
 PAGE = REPOSITORY / "docs" / "COMPATIBILITY.md"
 HEADING = "## Excused differences"
 ALL = "*"
+OR = " or "
 
 
 @dataclass(frozen=True)
 class Excuse:
     api: str
     versions: str
+    question: str
     field: str
     kafka: str
     ottla: str
     cases: int
     reason: str
 
-    def covers(self, api: ApiKey, version: int, difference: Difference) -> bool:
+    def covers(self, case: Case, difference: Difference) -> bool:
         return (
-            self.api in (ALL, api_name(api))
-            and self._has_version(version)
+            (self.api == ALL or api_name(case.api) in self.api.split(OR))
+            and self._has_version(case.version)
+            and self._patterns["question"].fullmatch(case.label) is not None
             and any(self._patterns["field"].fullmatch(path) for path in (difference.path, difference.place))
             and self._patterns["kafka"].fullmatch(difference.kafka) is not None
             and self._patterns["ottla"].fullmatch(difference.ottla) is not None
@@ -50,12 +56,14 @@ class Excuse:
     @cached_property
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {
-            name: re.compile(re.escape(getattr(self, name)).replace(r"\*", ".*"), re.DOTALL)
-            for name in ("field", "kafka", "ottla")
+            name: re.compile(
+                "|".join(re.escape(part).replace(r"\*", ".*") for part in getattr(self, name).split(OR)), re.DOTALL
+            )
+            for name in ("question", "field", "kafka", "ottla")
         }
 
     def __str__(self) -> str:
-        return f"{self.api} {self.versions} {self.field}: {self.kafka} / {self.ottla}"
+        return f"{self.api} {self.versions} {self.question}, {self.field}: {self.kafka} / {self.ottla}"
 
 
 def api_name(key: ApiKey) -> str:
@@ -71,8 +79,12 @@ def read_excuses(page: str | None = None) -> list[Excuse]:
         for line in section.splitlines()
         if line.startswith("|")
     ]
-    return [Excuse(*row[:5], int(row[5]), row[6]) for row in rows if len(row) == 7 and row[5].isdecimal()]
+    return [
+        Excuse(row[0], row[1], row[2], row[3], row[4], row[5], int(row[6]), row[7])
+        for row in rows
+        if len(row) == 8 and row[6].isdecimal()
+    ]
 
 
-def find(excuses: Iterable[Excuse], api: ApiKey, version: int, difference: Difference) -> Excuse | None:
-    return next((excuse for excuse in excuses if excuse.covers(api, version, difference)), None)
+def find(excuses: Iterable[Excuse], case: Case, difference: Difference) -> Excuse | None:
+    return next((excuse for excuse in excuses if excuse.covers(case, difference)), None)

@@ -16,6 +16,9 @@ from ottla.protocol.registry import request_class
 from ottla.protocol.schema import StructType
 
 
+READS, CREATES, WRITES, COORDINATES = range(4)
+
+
 @dataclass(frozen=True)
 class Base:
     """A good request. `then` looks at what it did; it is asked after every change of it, too.
@@ -38,22 +41,22 @@ Bases = Callable[[int], list[Base]]
 
 @dataclass(frozen=True)
 class About:
-    """Knowledge of one API. `late`: what it does would disturb other questions, so it is asked after them."""
+    """Knowledge of one API. What it does may disturb other questions: the `turn` says who is asked first."""
 
     bases: Bases
     hints: Hints = field(default_factory=Hints)
-    late: bool = False
+    turn: int = READS
 
 
 ABOUT: dict[ApiKey, About] = {}
 
 
-def about(api: ApiKey, /, *, late: bool = False, **values: tuple[Any, ...]) -> Callable[[Bases], Bases]:
+def about(api: ApiKey, /, *, turn: int = READS, **values: tuple[Any, ...]) -> Callable[[Bases], Bases]:
     """Register the bases of an API; `values` are hints by the name of a field, paths with `__` for `.`."""
 
     def register(bases: Bases) -> Bases:
         hints = {name.replace("__", "."): given for name, given in values.items()}
-        ABOUT[api] = About(bases, Hints(hints), late)
+        ABOUT[api] = About(bases, Hints(hints), turn)
         return bases
 
     return register

@@ -20,7 +20,7 @@ LONG_NAME = "n" * 250
 
 TOPIC_NAMES = (NO_SUCH_TOPIC, "", ".", "..", "a/b", "ä", "with space", "a:b", "n" * 249, LONG_NAME, "__consumer_offsets")
 PARTITIONS = (1, 2, 3, 99, -1, INT32_MAX, -INT32_MAX - 1)
-TIMEOUTS = (0, 1, -1, 30_000, INT32_MAX)
+TIMEOUTS = (0, -1, 30_000, INT32_MAX)
 EPOCHS = (0, 1, 7, -1, -2, INT32_MAX)
 OFFSETS = (0, 1, 5, 9, 10, 11, 1000, -1, -2, -3, -6, INT64_MAX, -INT64_MAX - 1)
 

@@ -93,7 +93,6 @@ class Case:
     alone: bool = False
     silent: bool = False
     hangs: bool = False
-    late: bool = False
 
     @property
     def title(self) -> str:

@@ -39,9 +39,6 @@ class Outcome:
     kind: str
     answer: Plain = None
 
-    def as_plain(self) -> Plain:
-        return {"outcome": self.kind} if self.kind != "answered" else self.answer
-
 
 CLOSED, SILENT = Outcome("closed"), Outcome("silent")
 Agrees = Callable[[Case, int, Outcome], bool]

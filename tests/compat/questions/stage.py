@@ -13,6 +13,7 @@ from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopic
 from ottla.protocol.messages.create_topics import CreateTopicsResponse
 from ottla.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.protocol.messages.delete_records import DeleteRecordsResponse
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse
 from ottla.protocol.messages.list_offsets import ListOffsetsTopic
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -89,6 +90,19 @@ def set_up(side: Side, topics: Sequence[Topic]) -> None:
             for data in batches:
                 _append(side, topic.name, partition, data)
     _trim(side)
+    _wait_for_producer_ids(side)
+
+
+def _wait_for_producer_ids(side: Side) -> None:
+    """Kafka's broker asks its controller for ids when it is first asked for one, and answers with an error meanwhile."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        response = side.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
+        assert isinstance(response, InitProducerIdResponse)
+        if response.error_code == ErrorCode.NONE:
+            return
+        assert time.monotonic() < deadline, f"{side.name} gives out no producer ids: {response.error_code}"
+        time.sleep(0.02)
 
 
 def _groups(topics: Sequence[Topic], size: int) -> Iterator[list[Topic]]:

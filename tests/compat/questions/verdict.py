@@ -1,7 +1,7 @@
 """Both brokers asked, and what came of it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,13 +64,12 @@ class Judge:
     def __init__(self, known: Sequence[Excuse]) -> None:
         self._known = known
 
-    def differences(self, case: Case, number: int, kafka: Outcome, ottla: Outcome) -> tuple[list[Difference], set[Excuse]]:
+    def differences(self, case: Case, kafka: Outcome, ottla: Outcome) -> tuple[list[Difference], set[Excuse]]:
         """What is not excused, and the excuses that were needed."""
-        ask = case.asks[number]
         open_ones: list[Difference] = []
         needed: set[Excuse] = set()
-        for difference in differences(_plain(kafka), _plain(ottla)):
-            excuse = excuses.find(self._known, ask.api, ask.version, difference)
+        for difference in _found(kafka, ottla):
+            excuse = excuses.find(self._known, case, difference)
             if excuse is None:
                 open_ones.append(difference)
             else:
@@ -82,7 +81,7 @@ class Judge:
         for case, theirs, ours in zip(cases, kafka, ottla, strict=True):
             for number in range(len(case.asks)):
                 verdict.questions[case.asks[number].api, case.asks[number].version] += 1
-                open_ones, needed = self.differences(case, number, theirs[number], ours[number])
+                open_ones, needed = self.differences(case, theirs[number], ours[number])
                 if open_ones:
                     verdict.findings.append(Finding(case, number, tuple(open_ones)))
                 verdict.excused.update(needed)
@@ -90,8 +89,11 @@ class Judge:
         return verdict
 
 
-def _plain(outcome: Outcome) -> dict[str, object]:
-    return {"outcome": outcome.kind, **(outcome.answer if outcome.kind == "answered" else {})}
+def _found(kafka: Outcome, ottla: Outcome) -> Iterator[Difference]:
+    if kafka.kind != ottla.kind:
+        yield Difference("outcome", "outcome", kafka.kind, ottla.kind)
+    elif kafka.kind == "answered":
+        yield from differences(kafka.answer, ottla.answer)
 
 
 def ask_both(directory: Path, form: Form, seed: int = SEED, known: Sequence[Excuse] | None = None) -> Verdict:
@@ -113,7 +115,7 @@ def ask_both(directory: Path, form: Form, seed: int = SEED, known: Sequence[Excu
         numbers = {id(case): number for number, case in enumerate(cases)}
 
         def agrees(case: Case, ask: int, outcome: Outcome) -> bool:
-            return not judge.differences(case, ask, outcome, ottla[numbers[id(case)]][ask])[0]
+            return not judge.differences(case, outcome, ottla[numbers[id(case)]][ask])[0]
 
         set_up(side, [topic for case in cases for topic in case.topics])
         verdict = judge.judge(cases, side.answer_all(cases, agrees), ottla)

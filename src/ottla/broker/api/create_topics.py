@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 @serves(CreateTopicsRequest)
 async def handle(broker: "Broker", context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times_named = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0:
+        return CreateTopicsResponse(topics=[_timed_out(name) for name in times_named])
     wanted = [_wanted(topic) for topic in request.topics if times_named[topic.name] == 1]
     results = await broker.controller.create_topics(wanted, validate_only=request.validate_only)
     if not request.validate_only:
@@ -44,6 +46,13 @@ async def handle(broker: "Broker", context: RequestContext, request: CreateTopic
                 name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="the topic is named more than once"
             )
     return CreateTopicsResponse(topics=[by_name[name] for name in times_named])
+
+
+def _timed_out(name: str) -> CreatableTopicResult:
+    """Who gives no time gets nothing done: Kafka's controller takes up no work whose time is over."""
+    return CreatableTopicResult(
+        name=name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="no time was given to create the topic"
+    )
 
 
 def _wanted(topic: CreatableTopic) -> NewTopic:
