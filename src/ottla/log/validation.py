@@ -45,6 +45,13 @@ _SMALLEST_BATCH_BYTES = 26
 """Of the oldest format: below this nothing can be a batch of any."""
 
 
+class NotOneBatch(KafkaError):
+    """A producer sends one whole batch for each partition."""
+
+    def __init__(self, batches: int) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, f"exactly one whole record batch expected, {batches} came")
+
+
 def needs_records(config: LogConfig) -> bool:
     """Whether batches of this topic are looked into, not only at."""
     return (
@@ -69,7 +76,7 @@ def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> 
         _check_shape(records)
         raise
     if len(headers) != 1:
-        raise _invalid(f"exactly one record batch expected, {len(headers)} came")
+        raise NotOneBatch(len(headers))
     header = headers[0]
     size_bytes = header.size_bytes
     if size_bytes > config.max_message_bytes:
@@ -104,7 +111,9 @@ def _check_shape(records: memoryview) -> None:
     """Raise what Kafka finds when it only counts batches, which it does before it looks into one."""
     position = batches = 0
     while len(records) - position >= _LENGTH_END:
-        size_bytes = _LENGTH_END + int.from_bytes(records[position + _LENGTH_START : position + _LENGTH_END], signed=True)
+        size_bytes = _LENGTH_END + int.from_bytes(
+            records[position + _LENGTH_START : position + _LENGTH_END], signed=True
+        )
         if size_bytes < _SMALLEST_BATCH_BYTES:
             raise CorruptRecord(f"a batch of {_SMALLEST_BATCH_BYTES} bytes or more expected, {size_bytes} came")
         left_bytes = len(records) - position
@@ -115,7 +124,7 @@ def _check_shape(records: memoryview) -> None:
         position += size_bytes
         batches += 1
     if batches != 1:
-        raise _invalid(f"exactly one whole record batch expected, {batches} came")
+        raise NotOneBatch(batches)
 
 
 def _lacks_key(records: memoryview) -> bool:

@@ -23,8 +23,10 @@ def main() -> int:
         verdict = ask_both(Path(directory), LONG if arguments.long else SHORT, arguments.seed)
     for finding in verdict.findings:
         console.print(str(finding))
-    console.print(f"{verdict.asked} questions, {len(verdict.findings)} differ, {verdict.excused_questions} excused, "
-                  f"{time.monotonic() - began:.0f} s")
+    console.print(
+        f"{verdict.asked} questions, {len(verdict.findings)} differ, {verdict.excused_questions} excused, "
+        f"{time.monotonic() - began:.0f} s"
+    )
     for api, count in Counter(finding.case.api.name for finding in verdict.findings).most_common():
         console.print(f"{count:6} {api}")
     for excuse, count in verdict.excused.most_common():

@@ -39,7 +39,9 @@ def describe_log_dirs_bases(version: int) -> list[Base]:
     return [Base("two topics", DescribeLogDirsRequest(topics=asked))]
 
 
-@about(ApiKey.FIND_COORDINATOR, turn=COORDINATES, key_type=(0, 1, 2, 3, -1), coordinator_keys=("", "g", "g:x:0", "x" * 300))
+@about(
+    ApiKey.FIND_COORDINATOR, turn=COORDINATES, key_type=(0, 1, 2, 3, -1), coordinator_keys=("", "g", "g:x:0", "x" * 300)
+)
 def find_coordinator_bases(version: int) -> list[Base]:
     if version < BATCHED_KEYS_SINCE:
         return [Base("group", FindCoordinatorRequest(key="g"))]

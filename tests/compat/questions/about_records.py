@@ -59,9 +59,9 @@ def produce(records: bytes | None, *, acks: int = ALL, name: str = FRESH, index:
     )
 
 
-def fetch(name: str, offset: int = 0, partition: int = 0, **fields: int) -> FetchRequest:
+def fetch(name: str, offset: int = 0, partition: int = 0, max_wait_ms: int = 0) -> FetchRequest:
     return FetchRequest(
-        max_wait_ms=fields.pop("max_wait_ms", 0),
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         topics=[
             FetchTopic(
@@ -70,7 +70,6 @@ def fetch(name: str, offset: int = 0, partition: int = 0, **fields: int) -> Fetc
                 partitions=[FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)],
             )
         ],
-        **fields,
     )
 
 
@@ -86,7 +85,8 @@ def list_offsets(name: str, timestamp: int, partition: int = 0) -> ListOffsetsRe
 
 
 @about(
-    ApiKey.PRODUCE, turn=WRITES,
+    ApiKey.PRODUCE,
+    turn=WRITES,
     acks=(-1, 1, 2, -2, 100, -32768),
     transactional_id=("", "x", "y" * 300),
     name=TOPIC_NAMES,
@@ -96,21 +96,35 @@ def produce_bases(version: int) -> list[Base]:
     own = (Topic(),)
     read = (Ask(fetch(FRESH), 12),)
     bases = [Base("one batch", produce(VARIANTS["one batch"]), own)]
-    bases += [
-        Base(f"records: {label}", produce(data), own, read, vary=False) for label, data in VARIANTS.items()
-    ]
+    bases += [Base(f"records: {label}", produce(data), own, read, vary=False) for label, data in VARIANTS.items()]
     for label, configs in SPECIAL_TOPICS.items():
         bases += [
             Base(f"{label}: {kind}", produce(VARIANTS[kind]), (Topic(configs=configs),), read, vary=False)
-            for kind in ("one batch", "null key", "1300 bytes", "1300 bytes of zeros in lz4", "lz4", "zstd", "gzip",
-                         "no timestamp", "attributes log append time", "two batches", "bad record", "many records")
+            for kind in (
+                "one batch",
+                "null key",
+                "1300 bytes",
+                "1300 bytes of zeros in lz4",
+                "lz4",
+                "zstd",
+                "gzip",
+                "no timestamp",
+                "attributes log append time",
+                "two batches",
+                "bad record",
+                "many records",
+            )
         ]
     bases += [
         Base("acks=1", produce(VARIANTS["one batch"], acks=ONE), own, vary=False),
         Base("no acks", produce(VARIANTS["one batch"], acks=NONE), own, silent=True, vary=False),
         Base("no acks, corrupt", produce(VARIANTS["crc=0"], acks=NONE), own, silent=True, vary=False),
-        Base("no acks, unknown topic", produce(VARIANTS["one batch"], acks=NONE, name=NO_SUCH_TOPIC), silent=True,
-             vary=False),
+        Base(
+            "no acks, unknown topic",
+            produce(VARIANTS["one batch"], acks=NONE, name=NO_SUCH_TOPIC),
+            silent=True,
+            vary=False,
+        ),
         Base("no records", produce(None), own, hangs=True, vary=False),
         Base("two partitions", _two_partitions(), (Topic(partitions=2),), vary=False),
         Base("one topic twice", _one_topic_twice(), own, vary=False),
@@ -199,9 +213,7 @@ def _good_and_bad() -> FetchRequest:
 def list_offsets_bases(version: int) -> list[Base]:
     bases = [Base(f"{timestamp}", list_offsets(PLAIN, timestamp)) for timestamp in (-1, 1_700_000_000_000)]
     for name in (PLAIN, TRIMMED, COMPRESSED, STAMPED, COMPACTED, EMPTY, PRODUCERS, SMALL):
-        bases += [
-            Base(f"{name} at {timestamp}", list_offsets(name, timestamp), vary=False) for timestamp in TIMESTAMPS
-        ]
+        bases += [Base(f"{name} at {timestamp}", list_offsets(name, timestamp), vary=False) for timestamp in TIMESTAMPS]
     for partition in (1, 2):
         bases += [
             Base(f"partition {partition} at {timestamp}", list_offsets(PLAIN, timestamp, partition), vary=False)

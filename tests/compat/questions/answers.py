@@ -1,9 +1,9 @@
 """Answers as plain values that two brokers must share, and the differences between two of them.
 
 What only one broker can know is replaced by its shape: ids, the port, times of now, free disk space, the wording of
-messages. Beside an error any message will do, and none as well; elsewhere null, empty and given stay apart. Elements of an
-array that carry a name or a number are compared by it, whatever their order. Compressed records are compared as they
-are before compression.
+messages. Beside an error any message will do, and none as well; elsewhere null, empty and given stay apart. Elements
+of an array that carry a name or a number are compared by it, whatever their order. Compressed records are compared as
+they are before compression.
 """
 
 import re

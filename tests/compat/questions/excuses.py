@@ -5,8 +5,9 @@ An excuse is a row of the table under "Excused differences":
     | API | versions | question | field | Kafka | Ottla | cases | reason |
 
 The API and the versions are those of the question, also where the difference is in a request that looks at its effect.
-`question` is its label. `field` is a path of names, with the key of an element in brackets where only that one is
-meant. `*` matches anything, and ` or ` stands between alternatives.
+`question` is its label, with the number of the request behind it where only that one is meant. `field` is a path of
+names, with the key of an element in brackets where only that one is meant. `*` matches anything, and ` or ` stands
+between alternatives.
 """
 
 import re
@@ -37,11 +38,14 @@ class Excuse:
     cases: int
     reason: str
 
-    def covers(self, case: Case, difference: Difference) -> bool:
+    def covers(self, case: Case, request: int, difference: Difference) -> bool:
         return (
             (self.api == ALL or api_name(case.api) in self.api.split(OR))
             and self._has_version(case.version)
-            and self._patterns["question"].fullmatch(case.label) is not None
+            and any(
+                self._patterns["question"].fullmatch(label)
+                for label in (case.label, f"{case.label}, request {request}")
+            )
             and any(self._patterns["field"].fullmatch(path) for path in (difference.path, difference.place))
             and self._patterns["kafka"].fullmatch(difference.kafka) is not None
             and self._patterns["ottla"].fullmatch(difference.ottla) is not None
@@ -86,5 +90,6 @@ def read_excuses(page: str | None = None) -> list[Excuse]:
     ]
 
 
-def find(excuses: Iterable[Excuse], case: Case, difference: Difference) -> Excuse | None:
-    return next((excuse for excuse in excuses if excuse.covers(case, difference)), None)
+def find(excuses: Iterable[Excuse], case: Case, request: int, difference: Difference) -> Excuse | None:
+    """The excuse for a difference in the answer to one of the case's requests, which are counted from 1."""
+    return next((excuse for excuse in excuses if excuse.covers(case, request, difference)), None)

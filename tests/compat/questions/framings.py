@@ -37,10 +37,10 @@ def framing_cases(key: ApiKey, dice: random.Random, everything: bool) -> Iterato
             yield _case(cls, version, label, frame)
     for version in {cls.MIN_VERSION - 1, -1, cls.MAX_VERSION + 1, cls.MAX_VERSION + 2, 32767, -32768}:
         if version < cls.MIN_VERSION or version > cls.MAX_VERSION:
-            frame = bytearray(_frame(_harmless(knowledge_of(key).bases(cls.MAX_VERSION)[0].request), cls.MAX_VERSION))
-            struct.pack_into(">h", frame, 2, version)
+            other = bytearray(_frame(_harmless(knowledge_of(key).bases(cls.MAX_VERSION)[0].request), cls.MAX_VERSION))
+            struct.pack_into(">h", other, 2, version)
             answer_version = 0 if key is ApiKey.API_VERSIONS else cls.MAX_VERSION
-            yield _case(cls, answer_version, f"version {version}", bytes(frame))
+            yield _case(cls, answer_version, f"version {version}", bytes(other))
 
 
 def _case(cls: type[Request], version: int, label: str, frame: bytes) -> Case:
@@ -163,6 +163,11 @@ def header_cases() -> Iterator[Case]:
     }
     for label, frame in frames.items():
         yield _case(ApiVersionsRequest, 0, label, frame)
-    for label, length in {"length -1": -1, "length min": -(2**31), "length max": 2**31 - 1, "too long": 1_000_001}.items():
+    for label, length in {
+        "length -1": -1,
+        "length min": -(2**31),
+        "length max": 2**31 - 1,
+        "too long": 1_000_001,
+    }.items():
         ask = RawAsk(struct.pack(">i", length) + good, ApiVersionsRequest, 0, prefixed=True)
         yield Case(ApiKey.API_VERSIONS, 0, f"frame: {label}", (ask,), alone=True)

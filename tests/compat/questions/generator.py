@@ -38,17 +38,37 @@ SHORT = Form(versions=1, pairs=0, least=12)
 LONG = Form(versions=None, pairs=40, least=12)
 
 
-def all_cases(seed: int, form: Form, keys: Iterable[ApiKey]) -> list[Case]:
-    """The questions about these APIs; the same seed gives the same ones, whatever other APIs there are."""
+def all_cases(seed: int, form: Form, keys: Iterable[ApiKey], prefix: str = "q") -> list[Case]:
+    """The questions about these APIs; the same seed gives the same ones, whatever other APIs there are.
+
+    Their own topics have names that begin with `prefix`.
+    """
     keys = sorted(keys, key=lambda key: (knowledge_of(key).turn, key))
     cases: list[Case] = []
+    late: list[Case] = []
     for key in keys:
-        if knowledge_of(key).turn == COORDINATES and knowledge_of(keys[keys.index(key) - 1]).turn != COORDINATES:
-            cases += [case for case in sequences() if {ask.api for ask in case.asks} <= set(keys)]
-            cases += header_cases()
-        cases += _of_api(key, random.Random(f"{seed} {key.name}"), form)
-        cases += framing_cases(key, random.Random(f"{seed} frames {key.name}"), form.versions is None)
-    return [with_own_topic(case, f"q-{number}") for number, case in enumerate(cases)]
+        asked = [
+            *_of_api(key, random.Random(f"{seed} {key.name}"), form),
+            *framing_cases(key, random.Random(f"{seed} frames {key.name}"), form.versions is None),
+        ]
+        (late if knowledge_of(key).turn == COORDINATES else cases).extend(asked)
+    cases += _sequences(set(keys), seed, form)
+    if ApiKey.API_VERSIONS in keys:
+        cases += header_cases()
+    cases += late
+    return [with_own_topic(case, f"{prefix}-{number}") for number, case in enumerate(cases)]
+
+
+def _sequences(keys: set[ApiKey], seed: int, form: Form) -> Iterator[Case]:
+    kinds: dict[str, list[Case]] = {}
+    for case in sequences():
+        if {ask.api for ask in case.asks} <= keys:
+            kinds.setdefault(f"{case.api.name} {case.label}", []).append(case)
+    for kind, cases in kinds.items():
+        dice = random.Random(f"{seed} {kind}")
+        wanted = len(cases) if form.versions is None else min(form.versions, len(cases))
+        for number in sorted(dice.sample(range(len(cases)), wanted)):
+            yield cases[number]
 
 
 def _of_api(key: ApiKey, dice: random.Random, form: Form) -> Iterator[Case]:
@@ -126,4 +146,3 @@ def _case(key: ApiKey, version: int, base: Base, label: str, request: Request) -
         silent=base.silent,
         hangs=base.hangs or any(label.endswith(end) for end in UNANSWERED.get(key, ())),
     )
-

@@ -15,7 +15,6 @@ from ottla.protocol.message import Request
 from ottla.protocol.registry import request_class
 from ottla.protocol.schema import StructType
 
-
 READS, CREATES, WRITES, COORDINATES = range(4)
 
 

@@ -1,8 +1,8 @@
 """Questions from declarations: a good request with one field after the other set to values at and beyond the borders.
 
-What a value means is known by the name of its field: `Hints` has values for names, and knowledge of an API adds its own.
-A field without hints gets the borders of its type. Values that would make a broker work or wait for long are never
-among them.
+What a value means is known by the name of its field: `Hints` has values for names, and knowledge of an API adds its
+own. A field without hints gets the borders of its type. Values that would make a broker work or wait for long are
+never among them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,19 @@ INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 LONG_NAME = "n" * 250
 
-TOPIC_NAMES = (NO_SUCH_TOPIC, "", ".", "..", "a/b", "ä", "with space", "a:b", "n" * 249, LONG_NAME, "__consumer_offsets")
+TOPIC_NAMES = (
+    NO_SUCH_TOPIC,
+    "",
+    ".",
+    "..",
+    "a/b",
+    "ä",
+    "with space",
+    "a:b",
+    "n" * 249,
+    LONG_NAME,
+    "__consumer_offsets",
+)
 PARTITIONS = (1, 2, 3, 99, -1, INT32_MAX, -INT32_MAX - 1)
 TIMEOUTS = (0, -1, 30_000, INT32_MAX)
 EPOCHS = (0, 1, 7, -1, -2, INT32_MAX)
@@ -131,9 +143,7 @@ def _first(reach: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
 
 
 def _set(reach: Callable[[Any], Any], one: Field, path: str, value: Any) -> Mutation:
-    return Mutation(
-        path, f"{path}={_shown(value)}", lambda root: setattr(reach(root), one.name, clone(value))
-    )
+    return Mutation(path, f"{path}={_shown(value)}", lambda root: setattr(reach(root), one.name, clone(value)))
 
 
 def _shown(value: Any) -> str:

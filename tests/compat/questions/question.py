@@ -81,8 +81,8 @@ class RawAsk:
 class Case:
     """Asks in order, on one connection. `label` says what is special, without the version.
 
-    `alone`: on a connection of its own. `silent`: no answer is expected; what is compared is whether the connection lives
-    on. `hangs`: Kafka is known to say nothing at all, so it is not waited for long.
+    `alone`: on a connection of its own. `silent`: no answer is expected; what is compared is whether the connection
+    lives on. `hangs`: Kafka is known to say nothing at all, so it is not waited for long.
     """
 
     api: ApiKey

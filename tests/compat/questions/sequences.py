@@ -40,7 +40,9 @@ def _case(label: str, asks: list[Ask], *topics: Topic) -> Case:
 # Fetch sessions
 
 
-def _session(epoch: int, *partitions: int, offset: int = 0, session: int = SESSION, forget: tuple[int, ...] = ()) -> FetchRequest:
+def _session(
+    epoch: int, *partitions: int, offset: int = 0, session: int = SESSION, forget: tuple[int, ...] = ()
+) -> FetchRequest:
     request = FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
@@ -122,7 +124,12 @@ def _idempotent_producers() -> Iterator[Case]:
         "a new epoch": [numbered(0), numbered(0, epoch=1), numbered(1, epoch=1)],
         "a new epoch in the middle": [numbered(0), numbered(1, epoch=1), numbered(5, epoch=2)],
         "an old epoch": [numbered(0, epoch=2), numbered(1, epoch=1), numbered(0, epoch=1), numbered(1, epoch=2)],
-        "two producers": [numbered(0), numbered(0, producer=PRODUCER + 5), numbered(1), numbered(1, producer=PRODUCER + 5)],
+        "two producers": [
+            numbered(0),
+            numbered(0, producer=PRODUCER + 5),
+            numbered(1),
+            numbered(1, producer=PRODUCER + 5),
+        ],
         "wrapped": [numbered(2**31 - 2, count=2), numbered(0), numbered(1)],
         "wrapped inside": [numbered(2**31 - 1, count=3), numbered(2), numbered(3)],
         "begins late": [numbered(7), numbered(8), numbered(0)],
@@ -147,7 +154,18 @@ def _idempotent_producers() -> Iterator[Case]:
 
 
 def _offsets_by_time() -> Iterator[Case]:
-    times = (-1, -2, -3, -4, -5, LONG_AGO_MS - 1, LONG_AGO_MS, LONG_AGO_MS + 1000, LONG_AGO_MS + 9999, LONG_AGO_MS + 10**6)
+    times = (
+        -1,
+        -2,
+        -3,
+        -4,
+        -5,
+        LONG_AGO_MS - 1,
+        LONG_AGO_MS,
+        LONG_AGO_MS + 1000,
+        LONG_AGO_MS + 9999,
+        LONG_AGO_MS + 10**6,
+    )
     contents = {
         "rising": [batch(b"a", b"b"), batch(b"c", b"d", at=LONG_AGO_MS + 9000)],
         "falling": [batch(b"a", at=LONG_AGO_MS + 9000), batch(b"b", b"c")],
@@ -188,13 +206,29 @@ def _lives_of_topics() -> Iterator[Case]:
     by_id_described = MetadataRequest(
         topics=[MetadataRequestTopic(name=None, topic_id=FRESH_ID)], allow_auto_topic_creation=False
     )
-    grow = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=FRESH, count=3, assignments=None)], timeout_ms=5000)
+    grow = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=FRESH, count=3, assignments=None)], timeout_ms=5000
+    )
     for version in (2, 4, 5, 6, 7):
-        again = [Ask(creation(), version), described(NEW), Ask(creation(), version), Ask(creation(partitions=0), version)]
+        again = [
+            Ask(creation(), version),
+            described(NEW),
+            Ask(creation(), version),
+            Ask(creation(partitions=0), version),
+        ]
         yield _case("created again", again)
-        yield _case("created, differs in case", [Ask(creation(f"{FRESH}-N"), version), Ask(creation(f"{FRESH}-n"), version)])
-        yield _case("collides", [Ask(creation(f"{FRESH}.x_y"), version), described(f"{FRESH}.x_y"),
-                                 Ask(creation(f"{FRESH}_x_y"), version), Ask(creation(f"{FRESH}.x.y"), version)])
+        yield _case(
+            "created, differs in case", [Ask(creation(f"{FRESH}-N"), version), Ask(creation(f"{FRESH}-n"), version)]
+        )
+        yield _case(
+            "collides",
+            [
+                Ask(creation(f"{FRESH}.x_y"), version),
+                described(f"{FRESH}.x_y"),
+                Ask(creation(f"{FRESH}_x_y"), version),
+                Ask(creation(f"{FRESH}.x.y"), version),
+            ],
+        )
     for version in (1, 3, 4, 5):
         asks = [Ask(delete, version), described(FRESH), Ask(delete, version)]
         yield _case("deleted again", asks, WRITTEN)
@@ -209,14 +243,27 @@ def _lives_of_topics() -> Iterator[Case]:
         yield _case("deleted and created", asks, WRITTEN)
     yield _case(
         "deleted by id",
-        [Ask(by_id, 6), described(FRESH), Ask(by_id, 6), Ask(by_id_described, 12), Ask(fetch(FRESH), 13),
-         Ask(fetch(FRESH), 12), Ask(produce(batch(b"a")), 13), Ask(produce(batch(b"a")), 12),
-         Ask(list_offsets(FRESH, -1), LIST_BY_NAME)],
+        [
+            Ask(by_id, 6),
+            described(FRESH),
+            Ask(by_id, 6),
+            Ask(by_id_described, 12),
+            Ask(fetch(FRESH), 13),
+            Ask(fetch(FRESH), 12),
+            Ask(produce(batch(b"a")), 13),
+            Ask(produce(batch(b"a")), 12),
+            Ask(list_offsets(FRESH, -1), LIST_BY_NAME),
+        ],
         WRITTEN,
     )
     for version in (0, 1, 2, 3):
-        asks = [Ask(grow, version), described(FRESH), Ask(grow, version),
-                Ask(list_offsets(FRESH, -1, 2), LIST_BY_NAME, settles=True), Ask(fetch(FRESH, partition=2), BY_NAME)]
+        asks = [
+            Ask(grow, version),
+            described(FRESH),
+            Ask(grow, version),
+            Ask(list_offsets(FRESH, -1, 2), LIST_BY_NAME, settles=True),
+            Ask(fetch(FRESH, partition=2), BY_NAME),
+        ]
         yield _case("grown again", asks, WRITTEN)
 
 
@@ -265,5 +312,3 @@ def _settings() -> Iterator[Case]:
             settings_of(FRESH),
         ]
         yield _case("settings: replaced", asks, WRITTEN)
-
-

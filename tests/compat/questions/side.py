@@ -221,4 +221,3 @@ def _runs(cases: Sequence[Case]) -> Iterator[list[int]]:
             run.append(number)
     if run:
         yield run
-

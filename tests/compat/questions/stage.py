@@ -9,13 +9,31 @@ from tests.compat.questions.question import Topic, topic_id
 from tests.compat.questions.side import Side
 
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ottla.protocol.messages.create_topics import CreateTopicsResponse
-from ottla.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from ottla.protocol.messages.delete_records import DeleteRecordsResponse
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse
-from ottla.protocol.messages.list_offsets import ListOffsetsTopic
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ottla.records import Codec
 
@@ -56,8 +74,10 @@ SHARED = (
     Topic(
         COMPRESSED,
         2,
-        batches={0: tuple(batch(b"a", b"b" * 100, codec=codec) for codec in Codec if codec is not Codec.ZSTD),
-                 1: (batch(b"a", b"b" * 100, codec=Codec.ZSTD),)},
+        batches={
+            0: tuple(batch(b"a", b"b" * 100, codec=codec) for codec in Codec if codec is not Codec.ZSTD),
+            1: (batch(b"a", b"b" * 100, codec=Codec.ZSTD),),
+        },
     ),
     Topic(STAMPED, 1, {"message.timestamp.type": "LogAppendTime"}, {0: (batch(b"a", b"b"), batch(b"c"))}),
     Topic(COMPACTED, 1, {"cleanup.policy": "compact"}, {0: (batch(b"a"), batch(None))}),
@@ -75,26 +95,40 @@ SHARED = (
 
 
 def set_up(side: Side, topics: Sequence[Topic]) -> None:
-    """Create the shared topics and those of the questions, wait until they are led, append to them."""
-    everything = [*SHARED, *topics]
-    for group in _groups(everything, _TOPICS_A_REQUEST):
+    """Create the shared topics and those of the questions, and bring the broker to the state that they expect."""
+    create(side, [*SHARED, *topics])
+    _trim(side)
+    _set_default(side)
+    _wait_for_producer_ids(side)
+
+
+def create(side: Side, topics: Sequence[Topic]) -> None:
+    """Create topics, wait until they are led, append to them."""
+    for group in _groups(topics, _TOPICS_A_REQUEST):
         response = side.ask(CreateTopicsRequest(topics=[_creation(topic) for topic in group]))
         assert isinstance(response, CreateTopicsResponse)
         for created in response.topics:
             assert created.error_code == ErrorCode.NONE, (created.name, created.error_code, created.error_message)
             side.learn(topic_id(created.name), created.topic_id)
-    for group in _groups(everything, _TOPICS_A_REQUEST):
+    for group in _groups(topics, _TOPICS_A_REQUEST):
         _wait_until_led(side, group)
-    for topic in everything:
+    for topic in topics:
         for partition, batches in topic.batches.items():
             for data in batches:
                 _append(side, topic.name, partition, data)
-    _trim(side)
-    _wait_for_producer_ids(side)
+
+
+def _set_default(side: Side) -> None:
+    """Kafka's controller sets this default itself, for the sake of eligible leader replicas."""
+    changed = AlterableConfig(name="min.insync.replicas", config_operation=0, value="1")
+    resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[changed])
+    response = side.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == ErrorCode.NONE, response.responses[0].error_message
 
 
 def _wait_for_producer_ids(side: Side) -> None:
-    """Kafka's broker asks its controller for ids when it is first asked for one, and answers with an error meanwhile."""
+    """Kafka's broker asks its controller for ids when it is first asked for one; until then it answers with errors."""
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         response = side.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))

@@ -12,7 +12,7 @@ from tests.compat.questions.excuses import Excuse
 from tests.compat.questions.generator import Form, all_cases
 from tests.compat.questions.question import Case
 from tests.compat.questions.side import Outcome, Side
-from tests.compat.questions.stage import SETTINGS, set_up
+from tests.compat.questions.stage import SETTINGS, create, set_up
 from tests.peers.kafka import KafkaBroker
 from tests.peers.ottla import OttlaBroker
 
@@ -51,7 +51,7 @@ class Verdict:
     findings: list[Finding] = field(default_factory=list)
     excused: Counter[Excuse] = field(default_factory=Counter)
     excused_questions: int = 0
-    kafka_alone: list[tuple[Case, Outcome]] = field(default_factory=list)
+    kafka_alone: list[tuple[Case, list[Outcome]]] = field(default_factory=list)
 
     @property
     def asked(self) -> int:
@@ -64,12 +64,14 @@ class Judge:
     def __init__(self, known: Sequence[Excuse]) -> None:
         self._known = known
 
-    def differences(self, case: Case, kafka: Outcome, ottla: Outcome) -> tuple[list[Difference], set[Excuse]]:
+    def differences(
+        self, case: Case, number: int, kafka: Outcome, ottla: Outcome
+    ) -> tuple[list[Difference], set[Excuse]]:
         """What is not excused, and the excuses that were needed."""
         open_ones: list[Difference] = []
         needed: set[Excuse] = set()
         for difference in _found(kafka, ottla):
-            excuse = excuses.find(self._known, case, difference)
+            excuse = excuses.find(self._known, case, number + 1, difference)
             if excuse is None:
                 open_ones.append(difference)
             else:
@@ -81,7 +83,7 @@ class Judge:
         for case, theirs, ours in zip(cases, kafka, ottla, strict=True):
             for number in range(len(case.asks)):
                 verdict.questions[case.asks[number].api, case.asks[number].version] += 1
-                open_ones, needed = self.differences(case, theirs[number], ours[number])
+                open_ones, needed = self.differences(case, number, theirs[number], ours[number])
                 if open_ones:
                     verdict.findings.append(Finding(case, number, tuple(open_ones)))
                 verdict.excused.update(needed)
@@ -97,32 +99,43 @@ def _found(kafka: Outcome, ottla: Outcome) -> Iterator[Difference]:
 
 
 def ask_both(directory: Path, form: Form, seed: int = SEED, known: Sequence[Excuse] | None = None) -> Verdict:
-    """Ask Ottla while Kafka starts, then Kafka, which is asked again where its answers are about to agree."""
+    """Ask Ottla while Kafka starts, then Kafka, which is asked again where its answers are about to agree.
+
+    What Ottla does not serve yet but soon will is asked of Kafka alone.
+    """
     served = [ApiKey(key) for key in registered_handlers()]
     cases = all_cases(seed, form, served)
-    alone = all_cases(seed, form, [key for key in COMING if key not in served]) if len(served) else []
     judge = Judge(excuses.read_excuses() if known is None else known)
-    kafka_broker = KafkaBroker(directory / "kafka", properties=SETTINGS)
-    with ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(kafka_broker.start)
-        try:
+    kafka_broker = KafkaBroker(directory / "kafka", heap="512m", properties=SETTINGS)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            starting = pool.submit(kafka_broker.start)
             with OttlaBroker(directory / "ottla", properties=SETTINGS) as broker:
                 ottla = _answers(Side("ottla", broker.port or 0, str(broker.data_directory)), cases)
-        finally:
             starting.result()
-    try:
         side = Side("kafka", kafka_broker.port or 0, str(kafka_broker.data_directory))
-        numbers = {id(case): number for number, case in enumerate(cases)}
-
-        def agrees(case: Case, ask: int, outcome: Outcome) -> bool:
-            return not judge.differences(case, outcome, ottla[numbers[id(case)]][ask])[0]
-
-        set_up(side, [topic for case in cases for topic in case.topics])
-        verdict = judge.judge(cases, side.answer_all(cases, agrees), ottla)
-        del alone
+        verdict = judge.judge(cases, _kafka_answers(side, judge, cases, ottla), ottla)
+        alone = _kafka_alone(seed, form, served)
+        create(side, [topic for case in alone for topic in case.topics])
+        verdict.kafka_alone = list(zip(alone, side.answer_all(alone), strict=True))
         return verdict
     finally:
         kafka_broker.kill()
+
+
+def _kafka_alone(seed: int, form: Form, served: Sequence[ApiKey]) -> list[Case]:
+    coming = [key for key in COMING if key not in served]
+    return [case for case in all_cases(seed, form, coming, "k") if not case.alone]
+
+
+def _kafka_answers(side: Side, judge: Judge, cases: Sequence[Case], ottla: list[list[Outcome]]) -> list[list[Outcome]]:
+    numbers = {id(case): number for number, case in enumerate(cases)}
+
+    def agrees(case: Case, ask: int, outcome: Outcome) -> bool:
+        return not judge.differences(case, ask, outcome, ottla[numbers[id(case)]][ask])[0]
+
+    set_up(side, [topic for case in cases for topic in case.topics])
+    return side.answer_all(cases, agrees)
 
 
 def _answers(side: Side, cases: Sequence[Case]) -> list[list[Outcome]]:

@@ -77,7 +77,7 @@ def _result(broker: "Broker", result: CreateTopicResult) -> CreatableTopicResult
         configs=[
             CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                value=result.configs.get(entry.name, entry.value),
                 read_only=entry.read_only,
                 config_source=entry.config_source,
                 is_sensitive=entry.is_sensitive,

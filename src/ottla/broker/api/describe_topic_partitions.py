@@ -33,7 +33,9 @@ def handle(
     problem = _problem(request, names)
     if problem is not None:
         return DescribeTopicPartitionsResponse(
-            topics=[DescribeTopicPartitionsResponseTopic(error_code=problem, name=topic.name) for topic in request.topics]
+            topics=[
+                DescribeTopicPartitionsResponseTopic(error_code=problem, name=topic.name) for topic in request.topics
+            ]
         )
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]

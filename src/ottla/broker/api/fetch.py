@@ -36,7 +36,7 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from ottla.replication.partition import Partition
+from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.replication.waiting import FetchWait
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class _Read:
         try:
             partition = self._broker.replicas.partition(self._name(target), wanted.partition)
             partition.traffic.fetch_requests += self._counts
-            partition.check_leader(wanted.current_leader_epoch)
+            partition.check_leader(max(NO_EPOCH, wanted.current_leader_epoch))
             if self._replica_id >= 0:
                 raise KafkaError(
                     ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self._replica_id} is no replica of {partition}"

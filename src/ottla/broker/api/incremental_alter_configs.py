@@ -47,7 +47,7 @@ def _alteration(resource: AlterConfigsResource) -> Alteration:
     problem = None
     if unknown:
         named = ", ".join(f"{number} {operation.name}" for number, operation in OPERATIONS.items())
-        problem = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"There is no operation {unknown[0]}; there are {named}.")
+        problem = KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {unknown[0]}; there are {named}.")
     changes = tuple(
         ConfigChange(config.name, config.value, OPERATIONS.get(config.config_operation, ConfigOperation.SET))
         for config in resource.configs

@@ -99,7 +99,7 @@ def _refused(wanted: list[MetadataRequestTopic], code: ErrorCode) -> MetadataRes
         error_code=code,
         topics=[
             MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in wanted
-        ]
+        ],
     )
 
 

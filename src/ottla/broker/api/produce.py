@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.log.log import AppendInfo
+from ottla.log.validation import NotOneBatch
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -37,7 +38,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.protocol.uuids import ZERO_UUID
-from ottla.records import Codec
+from ottla.records import Codec, UnsupportedMagic
 from ottla.replication.partition import ACKS_ALL, Partition
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ logger = logging.getLogger(__name__)
 ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 LEADER_HINT_SINCE_VERSION = 10
+MAGIC_AT, MAGIC = 16, 2
 ATTRIBUTES_AT, CODEC_BITS, TRANSACTIONAL_BIT = 22, 0x07, 0x10
 
 # Refusals that a client has to expect; as in Kafka, only others count as failed requests.
@@ -141,14 +143,8 @@ def _append(
     records = data.records
     if not isinstance(records, memoryview) or not len(records):
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
-    if len(records) > ATTRIBUTES_AT:
-        attributes = records[ATTRIBUTES_AT]
-        if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
-            raise KafkaError(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
-            )
-        if context.api_version < ZSTD_SINCE_VERSION and attributes & CODEC_BITS == Codec.ZSTD:
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+    if len(records) > ATTRIBUTES_AT and records[MAGIC_AT] == MAGIC:
+        _check_attributes(context.api_version, request, records[ATTRIBUTES_AT])
     partition.traffic.produce_requests += 1
     try:
         info = partition.append(records, acks)
@@ -165,6 +161,19 @@ def _append(
     acknowledgement = partition.acknowledgement(info, acks)
     if acknowledgement is not None:
         waiting.append((answer, partition, info, acknowledgement))
+
+
+def _check_attributes(api_version: int, request: ProduceRequest, attributes: int) -> None:
+    """What a request cannot carry, whatever the partition says of it."""
+    if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
+        )
+    codec = attributes & CODEC_BITS
+    if api_version < ZSTD_SINCE_VERSION and codec >= Codec.ZSTD:
+        if codec == Codec.ZSTD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a codec from 0 to {Codec.ZSTD} expected, {codec} came")
 
 
 def _count_failure(partition: Partition, error: KafkaError) -> None:
@@ -185,7 +194,9 @@ def _refuse(answer: PartitionProduceResponse, error: KafkaError, partition: Part
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
-    if partition is not None and error.code not in EXPECTED_ERRORS:
+    if partition is None or isinstance(error, NotOneBatch | UnsupportedMagic):
+        return
+    if error.code not in EXPECTED_ERRORS:
         answer.log_start_offset = partition.log.log_start_offset
 
 
