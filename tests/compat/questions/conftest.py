@@ -1,20 +1,17 @@
 """Both brokers are asked once for all tests of this folder; what came of it is told at the end of the run."""
 
-import os
-
 import pytest
-from tests.compat.questions.generator import LONG, SHORT
+from tests.compat.questions.generator import SHORT
 from tests.compat.questions.verdict import Verdict, ask_both
 from tests.peers.paths import PeerMissing
 
-LONG_FORM = os.environ.get("OTTLA_SOAK") == "1"
 _told = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
 def verdict(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verdict:
     try:
-        found = ask_both(tmp_path_factory.mktemp("questions"), LONG if LONG_FORM else SHORT)
+        found = ask_both(tmp_path_factory.mktemp("questions"), SHORT)
     except PeerMissing as error:
         pytest.skip(str(error))
     request.config.stash[_told] = (

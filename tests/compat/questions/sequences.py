@@ -28,7 +28,8 @@ def sequences() -> Iterator[Case]:
     yield from _fetch_sessions()
     yield from _idempotent_producers()
     yield from _offsets_by_time()
-    yield from _lives_of_topics()
+    yield from _new_topics()
+    yield from _deleted_topics()
     yield from _deleted_records()
     yield from _settings()
 
@@ -200,15 +201,42 @@ def _deleted_records() -> Iterator[Case]:
 # Topics
 
 
-def _lives_of_topics() -> Iterator[Case]:
+def _deleted_topics() -> Iterator[Case]:
     delete = DeleteTopicsRequest(topic_names=[FRESH], timeout_ms=5000)
     by_id = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=FRESH_ID)], timeout_ms=5000)
     by_id_described = MetadataRequest(
         topics=[MetadataRequestTopic(name=None, topic_id=FRESH_ID)], allow_auto_topic_creation=False
     )
-    grow = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=FRESH, count=3, assignments=None)], timeout_ms=5000
+    for version in (1, 3, 4, 5):
+        asks = [Ask(delete, version), described(FRESH), Ask(delete, version)]
+        yield _case("deleted again", asks, WRITTEN)
+        asks = [
+            Ask(delete, version),
+            described(FRESH),
+            Ask(creation(FRESH), 7),
+            described(FRESH),
+            Ask(list_offsets(FRESH, -1), LIST_BY_NAME, settles=True),
+            Ask(fetch(FRESH), BY_NAME),
+        ]
+        yield _case("deleted and created", asks, WRITTEN)
+    yield _case(
+        "deleted by id",
+        [
+            Ask(by_id, 6),
+            described(FRESH),
+            Ask(by_id, 6),
+            Ask(by_id_described, 12),
+            Ask(fetch(FRESH), 13, settles=True),
+            Ask(fetch(FRESH), 12, settles=True),
+            Ask(produce(batch(b"a")), 13),
+            Ask(produce(batch(b"a")), 12),
+            Ask(list_offsets(FRESH, -1), LIST_BY_NAME, settles=True),
+        ],
+        WRITTEN,
     )
+
+
+def _new_topics() -> Iterator[Case]:
     for version in (2, 4, 5, 6, 7):
         again = [
             Ask(creation(), version),
@@ -229,32 +257,8 @@ def _lives_of_topics() -> Iterator[Case]:
                 Ask(creation(f"{FRESH}.x.y"), version),
             ],
         )
-    for version in (1, 3, 4, 5):
-        asks = [Ask(delete, version), described(FRESH), Ask(delete, version)]
-        yield _case("deleted again", asks, WRITTEN)
-        asks = [
-            Ask(delete, version),
-            described(FRESH),
-            Ask(creation(FRESH), 7),
-            described(FRESH),
-            Ask(list_offsets(FRESH, -1), LIST_BY_NAME, settles=True),
-            Ask(fetch(FRESH), BY_NAME),
-        ]
-        yield _case("deleted and created", asks, WRITTEN)
-    yield _case(
-        "deleted by id",
-        [
-            Ask(by_id, 6),
-            described(FRESH),
-            Ask(by_id, 6),
-            Ask(by_id_described, 12),
-            Ask(fetch(FRESH), 13),
-            Ask(fetch(FRESH), 12),
-            Ask(produce(batch(b"a")), 13),
-            Ask(produce(batch(b"a")), 12),
-            Ask(list_offsets(FRESH, -1), LIST_BY_NAME),
-        ],
-        WRITTEN,
+    grow = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=FRESH, count=3, assignments=None)], timeout_ms=5000
     )
     for version in (0, 1, 2, 3):
         asks = [
@@ -286,7 +290,7 @@ def _settings() -> Iterator[Case]:
             settings_of(FRESH),
             Ask(increment(TOPIC, FRESH, ("max.message.bytes", DELETE, None)), version),
             settings_of(FRESH),
-            Ask(too_large, BY_NAME),
+            Ask(too_large, BY_NAME, settles=True),
             Ask(increment(TOPIC, FRESH, ("cleanup.policy", APPEND, "compact")), version),
             settings_of(FRESH),
             Ask(increment(TOPIC, FRESH, ("cleanup.policy", SET, "compact")), version),

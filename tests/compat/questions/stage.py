@@ -21,6 +21,7 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -60,6 +61,7 @@ SHARED_NAMES = (PLAIN, TRIMMED, COMPRESSED, STAMPED, COMPACTED, SMALL, PRODUCERS
 _TOPICS_A_REQUEST = 100
 _READY_SECONDS = 60.0
 _LATEST, _BY_NAME = -1, 12
+GROUP, TRANSACTION = 0, 1
 
 SHARED = (
     Topic(
@@ -136,6 +138,20 @@ def _wait_for_producer_ids(side: Side) -> None:
         if response.error_code == ErrorCode.NONE:
             return
         assert time.monotonic() < deadline, f"{side.name} gives out no producer ids: {response.error_code}"
+        time.sleep(0.02)
+
+
+def wait_for_coordinators(side: Side) -> None:
+    """Who asks first makes Kafka create the topics of its coordinators, and is told to come back."""
+    deadline = time.monotonic() + _READY_SECONDS
+    waiting = {GROUP, TRANSACTION}
+    while waiting:
+        for kind in sorted(waiting):
+            response = side.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["first"]))
+            assert isinstance(response, FindCoordinatorResponse)
+            if response.coordinators[0].error_code == ErrorCode.NONE:
+                waiting.discard(kind)
+        assert time.monotonic() < deadline, f"{side.name} has no coordinators of types {waiting}"
         time.sleep(0.02)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.compat.questions.answers import Difference, Known, differences, plain
-from tests.compat.questions.excuses import Excuse, read_excuses
+from tests.compat.questions.excuses import Excuse, excused_in_all, read_excuses
 from tests.compat.questions.generator import LONG, SHORT, all_cases
 from tests.compat.questions.question import Case, topic_id
 from tests.compat.questions.side import CLOSED, Outcome
@@ -90,6 +90,8 @@ def test_the_page_of_excuses_is_read_whole() -> None:
     assert len(excuses) > 5
     assert all(excuse.reason for excuse in excuses)
     assert read_excuses("# no such table") == []
+    assert excused_in_all() > 0
+    assert excused_in_all("") == 0
 
 
 def test_a_seed_gives_the_same_questions_whatever_else_is_asked() -> None:

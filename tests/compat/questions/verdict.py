@@ -12,7 +12,7 @@ from tests.compat.questions.excuses import Excuse
 from tests.compat.questions.generator import Form, all_cases
 from tests.compat.questions.question import Case
 from tests.compat.questions.side import Outcome, Side
-from tests.compat.questions.stage import SETTINGS, create, set_up
+from tests.compat.questions.stage import SETTINGS, create, set_up, wait_for_coordinators
 from tests.peers.kafka import KafkaBroker
 from tests.peers.ottla import OttlaBroker
 
@@ -135,7 +135,10 @@ def _kafka_answers(side: Side, judge: Judge, cases: Sequence[Case], ottla: list[
         return not judge.differences(case, ask, outcome, ottla[numbers[id(case)]][ask])[0]
 
     set_up(side, [topic for case in cases for topic in case.topics])
-    return side.answer_all(cases, agrees)
+    late = next((number for number, case in enumerate(cases) if case.api is ApiKey.FIND_COORDINATOR), len(cases))
+    answers = side.answer_all(cases[:late], agrees)
+    wait_for_coordinators(side)
+    return [*answers, *side.answer_all(cases[late:], agrees)]
 
 
 def _answers(side: Side, cases: Sequence[Case]) -> list[list[Outcome]]:
