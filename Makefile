@@ -58,8 +58,9 @@ bench: setup ## Measure Ottla beside Apache Kafka; writes docs/BENCHMARKS.md
 fuzz: setup ## A guided search beside an attack on a running broker, for FUZZ_SECONDS (600)
 	@$(BIN)/python -m tests.fuzz
 
-soak: setup ## The long form of the crash tests
+soak: setup ## The long form of the crash tests, and of the questions to Ottla and Apache Kafka
 	@$(BIN)/python -m tests.soak
+	@$(BIN)/python -m tests.compat.questions --long
 
 clean: ## Remove what was built and installed
 	@rm -rf $(VENV) .cache build

@@ -132,12 +132,19 @@ class DynamicConfig:
         if fixed:
             message = f"These settings cannot be changed while the broker runs: {', '.join(fixed)}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        for name in NEVER_ZERO & changed.keys():
+            if changed[name].strip() == "0":
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name}=0 would leave nothing; choose a larger number")
         try:
             # What is hidden by a nearer layer now must be valid too: that layer can go.
             self.static.with_changes(_effective(changed))
             self.static.with_changes(_effective(after.of(self.static.node_id)))
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+# Kafka lets a broker start with some of these, but not change to them.
+NEVER_ZERO = frozenset({"log.retention.ms", "max.connections", "max.connections.per.ip"})
 
 
 def _effective(configs: Mapping[str, str]) -> dict[str, str]:

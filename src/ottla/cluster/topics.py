@@ -165,11 +165,16 @@ class TopicDecisions:
         decisions = []
         duplicates = _duplicates(topics)
         chosen: set[bytes] = set()
+        supplied_twice = _supplied_twice(image, topics)
         for asked in dict.fromkeys(topics):
+            if asked in duplicates:
+                decisions.append(_refused_duplicate(asked))
+                continue
+            if asked in supplied_twice:
+                if isinstance(asked, str):
+                    decisions.append(_refused_pair(asked, supplied_twice[asked]))
+                continue
             try:
-                if asked in duplicates:
-                    kind = "name" if isinstance(asked, str) else "id"
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {kind}.")
                 if not self._settings.delete_topic_enable:
                     raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
                 decisions.append(_delete_topic(image, asked, chosen, planned_ids, self._charge))
@@ -273,6 +278,28 @@ def _delete_topic(
     if topic.config_version >= 0:
         operations.append(Delete(paths.topic_config(topic.name)))
     return Decision(DeleteTopicResult(topic.name, topic.topic_id), tuple(operations))
+
+
+def _supplied_twice(image: ClusterImage, topics: Sequence[str | bytes]) -> dict[str | bytes, bytes]:
+    """The names and ids of topics that are asked for by both; none of them is deleted."""
+    by_id = {asked for asked in topics if isinstance(asked, bytes)}
+    found: dict[str | bytes, bytes] = {}
+    for asked in topics:
+        topic = image.topics.get(asked) if isinstance(asked, str) else None
+        if topic is not None and topic.topic_id in by_id:
+            found[topic.name] = found[topic.topic_id] = topic.topic_id
+    return found
+
+
+def _refused_duplicate(asked: str | bytes) -> Decision[DeleteTopicResult]:
+    if isinstance(asked, str):
+        return Decision(DeleteTopicResult(asked, ZERO_UUID, ErrorCode.INVALID_REQUEST, "The topic is named twice."))
+    return Decision(DeleteTopicResult(None, asked, ErrorCode.INVALID_REQUEST, "The topic's id is given twice."))
+
+
+def _refused_pair(name: str, topic_id: bytes) -> Decision[DeleteTopicResult]:
+    message = "The topic is given by its name and by its id."
+    return Decision(DeleteTopicResult(name, topic_id, ErrorCode.INVALID_REQUEST, message))
 
 
 def _not_deleted(image: ClusterImage, asked: str | bytes, error: KafkaError) -> DeleteTopicResult:

@@ -223,7 +223,7 @@ class Log:
         return await search_first(self._segments, self._executor, timestamp, self.log_start_offset)
 
     async def offset_of_max_timestamp(self) -> FoundOffset | None:
-        """The first record with the largest timestamp; None when no record has one."""
+        """The first record with the largest timestamp, which is -1 if no record has one; None without records."""
         return await search_latest(self._segments, self._executor)
 
     # Rolling.

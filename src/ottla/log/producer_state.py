@@ -78,6 +78,8 @@ class ProducerState:
         """The batch this one repeats, or None when it may be appended; KafkaError when it may not."""
         entry = self.producers.get(header.producer_id)
         if entry is None:
+            if header.producer_epoch < NO_EPOCH:
+                raise _old_epoch(header, NO_EPOCH)
             return None
         first_sequence = header.base_sequence
         batches = entry.batches
@@ -95,10 +97,7 @@ class ProducerState:
                 f"producer {header.producer_id}: sequence {last_sequence + 1} expected, {first_sequence} came",
             )
         if header.producer_epoch < entry.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id}: epoch {entry.epoch} expected, {header.producer_epoch} came",
-            )
+            raise _old_epoch(header, entry.epoch)
         if first_sequence != 0:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -157,3 +156,10 @@ class ProducerState:
                 and now_ms - entry.last_timestamp >= expiration_ms
             ):
                 del self.producers[producer_id]
+
+
+def _old_epoch(header: BatchHeader, epoch: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {header.producer_id}: epoch {epoch} expected, {header.producer_epoch} came",
+    )

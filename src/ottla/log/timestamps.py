@@ -45,10 +45,8 @@ async def search_first(segments: Segments, executor: Executor, timestamp: int, s
 
 
 async def search_latest(segments: Segments, executor: Executor) -> FoundOffset | None:
-    """The first record with the largest timestamp; None when no record has one."""
+    """The first record with the largest timestamp; None when there is no record. Where none has a time, it is -1."""
     latest = max(segments.all(), key=lambda segment: segment.max_timestamp)
-    if latest.max_timestamp < 0:
-        return None
     return await executor.run(find_max_timestamp, time_search(latest, latest.max_timestamp))
 
 

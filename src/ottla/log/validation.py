@@ -8,7 +8,8 @@ limit on old timestamps needs the smallest one, and a topic with a codec of its 
 |-------------------------------------------------------------------------------|---------------------|
 | no batch at all, more than one, an older message format                       | INVALID_RECORD      |
 | a base offset other than 0, a count that contradicts the offsets, no records  | INVALID_RECORD      |
-| a control batch, a producer id without a sequence, an unknown codec           | INVALID_RECORD      |
+| a control batch, a producer id without a sequence                             | INVALID_RECORD      |
+| an unknown codec                                                              | UNKNOWN_SERVER_ERROR |
 | a record without a key on a compacted topic                                   | INVALID_RECORD      |
 | larger than max.message.bytes, as it came or compressed again                 | MESSAGE_TOO_LARGE   |
 | impossible lengths, a wrong CRC                                               | CORRUPT_MESSAGE     |
@@ -23,6 +24,7 @@ from ottla.records import (
     HEADER_BYTES,
     BatchHeader,
     Codec,
+    CorruptRecord,
     has_null_key,
     inspect_batches,
     read_header,
@@ -38,6 +40,16 @@ _LOG_APPEND_TIME_BIT = 0x08
 _CONTROL_BIT = 0x20
 _SMALLEST_RECORD_BYTES = 7
 _NO_TIMESTAMP = -1
+_LENGTH_START, _LENGTH_END, _MAGIC, _LAST_MAGIC = 8, 12, 16, 2
+_SMALLEST_BATCH_BYTES = 26
+"""Of the oldest format: below this nothing can be a batch of any."""
+
+
+class NotOneBatch(KafkaError):
+    """A producer sends one whole batch for each partition."""
+
+    def __init__(self, batches: int) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, f"exactly one whole record batch expected, {batches} came")
 
 
 def needs_records(config: LogConfig) -> bool:
@@ -58,9 +70,13 @@ def must_decompress(records: memoryview, config: LogConfig) -> bool:
 
 def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> tuple[memoryview, list[BatchHeader]]:
     """The batch to append and its header, or KafkaError. The bytes are the ones given unless they had to change."""
-    headers = inspect_batches(records, True)
+    try:
+        headers = inspect_batches(records, True)
+    except CorruptRecord:
+        _check_shape(records)
+        raise
     if len(headers) != 1:
-        raise _invalid(f"exactly one record batch expected, {len(headers)} came")
+        raise NotOneBatch(len(headers))
     header = headers[0]
     size_bytes = header.size_bytes
     if size_bytes > config.max_message_bytes:
@@ -80,14 +96,42 @@ def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> 
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a batch stamped with log append time came from a client")
     if len(records) != size_bytes:
         # A piece of a batch at the end is dropped, as Kafka does.
+        _check_shape(records)
         records = records[:size_bytes]
-    if config.cleanup_policy != ("delete",) and config.compact and has_null_key(records):
+    if config.cleanup_policy != ("delete",) and config.compact and _lacks_key(records):
         raise _invalid("a key for every record expected on a compacted topic, a record without one came")
     if config.message_timestamp_type == "CreateTime":
         _check_timestamps(records, header, config, now_ms)
         if config.compression_type == "producer":
             return records, headers
     return _rewrite(records, header, config, now_ms)
+
+
+def _check_shape(records: memoryview) -> None:
+    """Raise what Kafka finds when it only counts batches, which it does before it looks into one."""
+    position = batches = 0
+    while len(records) - position >= _LENGTH_END:
+        size_bytes = _LENGTH_END + int.from_bytes(
+            records[position + _LENGTH_START : position + _LENGTH_END], signed=True
+        )
+        if size_bytes < _SMALLEST_BATCH_BYTES:
+            raise CorruptRecord(f"a batch of {_SMALLEST_BATCH_BYTES} bytes or more expected, {size_bytes} came")
+        left_bytes = len(records) - position
+        if left_bytes > _MAGIC and records[position + _MAGIC] > _LAST_MAGIC:
+            raise CorruptRecord(f"a magic from 0 to {_LAST_MAGIC} expected, {records[position + _MAGIC]} came")
+        if left_bytes < size_bytes:
+            break
+        position += size_bytes
+        batches += 1
+    if batches != 1:
+        raise NotOneBatch(batches)
+
+
+def _lacks_key(records: memoryview) -> bool:
+    try:
+        return has_null_key(records)
+    except CorruptRecord as error:
+        raise _invalid(f"records that can be read expected on a compacted topic: {error}") from error
 
 
 def _check_timestamps(records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
@@ -143,7 +187,10 @@ def _invalid_header(header: BatchHeader) -> KafkaError:
     if header.producer_id >= 0 and header.base_sequence < 0:
         return _invalid(f"a sequence expected from producer {header.producer_id}, {header.base_sequence} came")
     if header.attributes & _CODEC_BITS > _LAST_CODEC:
-        return _invalid(f"a codec from 0 to {_LAST_CODEC} expected, {header.attributes & _CODEC_BITS} came")
+        return KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"a codec from 0 to {_LAST_CODEC} expected, {header.attributes & _CODEC_BITS} came",
+        )
     return _invalid(f"{header.record_count} records do not fit into {header.size_bytes} bytes")
 
 

@@ -136,9 +136,8 @@ class _DecoderWriter:
         tag, stop = self._fresh("tag"), self._fresh("stop")
         with self.source.block("if count:"):
             self.source.line("count, position = read_varint(buffer, position - 1)")
-            self.source.line(f"{tag} = -1")
             with self.source.block("for _ in range(count):"):
-                self.source.line(f"{tag}, position, {stop} = read_tag(buffer, position, end, {tag})")
+                self.source.line(f"{tag}, position, {stop} = read_tag(buffer, position, end)")
                 word = "if"
                 for one in known:
                     with self.source.block(f"{word} {tag} == {one.tag}:"):

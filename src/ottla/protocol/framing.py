@@ -73,7 +73,10 @@ def decode_head(frame: Buffer) -> tuple[int, int, int, int]:
 
 
 def decode_client_id(frame: Buffer, size: int, has_tags: bool) -> tuple[str | None, int]:
-    """The rest of a request's header: the client id, and the position of the body."""
+    """The rest of a request's header: the client id, and the position of the body.
+
+    The id is for people to read, so bytes that are no text are replaced, as Kafka does.
+    """
     position = _REQUEST_HEADER.size
     client_id = None
     try:
@@ -81,11 +84,11 @@ def decode_client_id(frame: Buffer, size: int, has_tags: bool) -> tuple[str | No
             stop = position + size
             if stop > len(frame):
                 raise overrun("client_id", size, len(frame) - position)
-            client_id = str(frame[position:stop], "utf-8")
+            client_id = str(frame[position:stop], "utf-8", "replace")
             position = stop
         if has_tags:
             position = skip_tags(frame, position, len(frame)) if frame[position] else position + 1
-    except (IndexError, UnicodeDecodeError) as error:
+    except IndexError as error:
         raise MalformedMessage(f"request header: {error}") from error
     return client_id, position
 

@@ -66,18 +66,17 @@ def string_varint(length_plus_one: int) -> bytes:
 def skip_tags(buffer: Buffer, position: int, end: int) -> int:
     """Step over a section of tagged fields none of which is known here."""
     count, position = read_varint(buffer, position)
-    previous = -1
     for _ in range(count):
-        previous, position, stop = read_tag(buffer, position, end, previous)
-        position = stop
+        _, _, position = read_tag(buffer, position, end)
     return position
 
 
-def read_tag(buffer: Buffer, position: int, end: int, previous: int) -> tuple[int, int, int]:
-    """The head of one tagged field: its tag, where its value starts and where the value must end."""
+def read_tag(buffer: Buffer, position: int, end: int) -> tuple[int, int, int]:
+    """The head of one tagged field: its tag, where its value starts and where the value must end.
+
+    Tags should ascend, but Kafka takes them in any order, and of one that comes twice the last.
+    """
     tag, position = read_varint(buffer, position)
-    if tag <= previous:
-        raise MalformedMessage(f"tags must ascend, but tag {tag} follows tag {previous}")
     size, position = read_varint(buffer, position)
     stop = position + size
     if stop > end:

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 ACKS_ALL = -1
 UP_TO_HIGH_WATERMARK = -1
+NO_EPOCH = -1
 
 Result = TypeVar("Result")
 
@@ -95,7 +96,7 @@ class Partition:
         """Raise unless this replica leads, in the epoch that the client believes in (-1: it does not say)."""
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led by broker {self.leader_id}")
-        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             code = (
                 ErrorCode.FENCED_LEADER_EPOCH
                 if current_leader_epoch < self.leader_epoch

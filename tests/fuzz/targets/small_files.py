@@ -77,6 +77,7 @@ def _directory(name: str) -> Callable[[bytes], None]:
         disk.write_atomically(f"/data/{name}", data)
         directory = LogDirectory(disk, "/data")
         directory.open(NODE_ID, SeededIds(1))
+        directory.join_cluster(directory.cluster_id or "a-cluster")
         directory.read_checkpoint(CLEANER_CHECKPOINT)
         directory.close()
         # Whatever was found, the next start finds it as this one left it.

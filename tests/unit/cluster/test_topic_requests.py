@@ -201,8 +201,11 @@ def test_deletions_that_contradict_themselves_are_refused(tmp_path: Path) -> Non
         results = await broker.controller.delete_topics(["a", "a", ZERO_UUID])
         assert codes(results) == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
         assert set(broker.image.topics) == {"a", "b"}
-        results = await broker.controller.delete_topics([topic_id, "b"])
-        assert sorted(codes(results)) == [OK, ErrorCode.INVALID_REQUEST]
+        (refused,) = await broker.controller.delete_topics([topic_id, "b"])
+        assert (refused.error, refused.name, refused.topic_id) == (ErrorCode.INVALID_REQUEST, "b", topic_id)
+        (refused,) = await broker.controller.delete_topics([topic_id, topic_id])
+        assert (refused.error, refused.name, refused.topic_id) == (ErrorCode.INVALID_REQUEST, None, topic_id)
+        assert set(broker.image.topics) == {"a", "b"}
 
     with_brokers(tmp_path, scenario, count=1)
 

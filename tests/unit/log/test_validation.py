@@ -43,12 +43,28 @@ def test_a_good_batch_is_given_back_as_it_is() -> None:
         (">i", 57, -1),
         (">i", 23, -1),  # last offset delta
         (">h", 21, 0x20),  # control
-        (">h", 21, 5),  # no such codec
         (">q", 43, 9),  # producer without a sequence
     ],
 )
 def test_headers_that_contradict_themselves(fmt: str, position: int, value: int) -> None:
     assert refused(changed(batch_of([b"a", b"b"]), fmt, position, value)) == ErrorCode.INVALID_RECORD
+
+
+def test_a_codec_that_does_not_exist() -> None:
+    assert refused(changed(batch_of([b"a", b"b"]), ">h", 21, 5)) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("size", [1, 12, 16, 17, 60])
+def test_a_piece_of_a_batch_is_no_batch(size: int) -> None:
+    assert refused(batch_of([b"a"])[:size]) == ErrorCode.INVALID_RECORD
+
+
+def test_batches_are_counted_before_they_are_looked_at() -> None:
+    good, wrong_crc = batch_of([b"a"]), changed(batch_of([b"a"]), ">I", 17, 1)
+    struct.pack_into(">I", wrong_crc, 17, 1)
+    assert refused(memoryview(bytes(good) + bytes(wrong_crc))) == ErrorCode.INVALID_RECORD
+    assert refused(memoryview(bytes(good) + bytes(30))) == ErrorCode.CORRUPT_MESSAGE
+    assert refused(memoryview(bytes(80))) == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_more_records_than_bytes_can_hold() -> None:

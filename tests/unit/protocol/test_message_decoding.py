@@ -74,15 +74,19 @@ def _share_fetch(acknowledge_types: bytes) -> bytes:
 
 def test_unknown_tagged_fields_are_skipped() -> None:
     expected = ApiVersionsRequest(client_software_name="a", client_software_version="b")
-    for tags in (b"\0", b"\x01\x00\x03xyz", b"\x02\x05\x00\xff\xff\xff\xff\x0f\x01x", b"\x80\x00"):
+    for tags in (
+        b"\0",
+        b"\x01\x00\x03xyz",
+        b"\x02\x05\x00\xff\xff\xff\xff\x0f\x01x",
+        b"\x80\x00",
+        b"\x02\x03\x00\x02\x00",
+    ):
         assert ApiVersionsRequest.decode(API_VERSIONS_V3 + tags, 3) == expected
 
 
 @pytest.mark.parametrize(
     ("tags", "reason"),
     [
-        (b"\x02\x01\x00\x01\x00", "tags must ascend, but tag 1 follows tag 1"),
-        (b"\x02\x03\x00\x02\x00", "tags must ascend, but tag 2 follows tag 3"),
         (b"\x01\x00\x04xyz", "tagged field 0 needs 4 bytes, 3 are left"),
         (b"\x01\x00", "ApiVersionsRequest v3"),
         (b"\x02\x00\x00", "ApiVersionsRequest v3"),
@@ -96,13 +100,18 @@ def test_bad_tagged_fields(tags: bytes, reason: str) -> None:
         ApiVersionsRequest.decode(API_VERSIONS_V3 + tags, 3)
 
 
+def test_of_a_tag_that_comes_twice_the_last_counts() -> None:
+    head = bytes(2) + b"\x01" + bytes(4)
+    tags = b"\x02\x01\x08" + bytes(7) + b"\x05\x01\x08" + bytes(7) + b"\x09"
+    assert ApiVersionsResponse.decode(head + tags, 3).finalized_features_epoch == 9
+
+
 @pytest.mark.parametrize(
     ("tags", "reason"),
     [
         (b"\x01\x01\x09" + bytes(8), "tagged field 1 needs 9 bytes, 8 are left"),
         (b"\x01\x01\x07" + bytes(7), "finalized_features_epoch ends at byte|ApiVersionsResponse v3"),
         (b"\x01\x01\x09" + bytes(9), "finalized_features_epoch ends at byte 18, it announced byte 19"),
-        (b"\x02\x01\x08" + bytes(8) + b"\x01\x08" + bytes(8), "tags must ascend"),
     ],
 )
 def test_bad_tagged_fields_that_are_known(tags: bytes, reason: str) -> None:

@@ -60,11 +60,16 @@ def test_an_unknown_api_has_the_plain_header(api_key: int) -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    ["", "0003 0001 00000007", "0003 0001 00000007 0003 6d65", "0003 0009 00000007 ffff", "0003 0001 00000007 0001 ff"],
+    ["", "0003 0001 00000007", "0003 0001 00000007 0003 6d65", "0003 0009 00000007 ffff"],
 )
 def test_broken_request_headers(frame: str) -> None:
     with pytest.raises(MalformedMessage):
         decode_request_header(bytes.fromhex(frame))
+
+
+def test_a_client_id_may_be_any_bytes() -> None:
+    header, position = decode_request_header(bytes.fromhex("0003 0001 00000007 0002 61ff"))
+    assert (header.client_id, position) == ("a\ufffd", 12)
 
 
 def test_responses_come_back() -> None:

@@ -25,6 +25,8 @@ async def handle(
     broker: "Broker", context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     times_named = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0:
+        return CreatePartitionsResponse(results=[_timed_out(name) for name in times_named])
     wanted = [_wanted(topic) for topic in request.topics if times_named[topic.name] == 1]
     charge = broker.quotas.charge(context, STRICT_QUOTA_SINCE_VERSION)
     results = await broker.controller.create_partitions(wanted, validate_only=request.validate_only, charge=charge)
@@ -45,6 +47,13 @@ async def handle(
                 )
             )
     return response
+
+
+def _timed_out(name: str) -> CreatePartitionsTopicResult:
+    """Who gives no time gets nothing done: Kafka's controller takes up no work whose time is over."""
+    return CreatePartitionsTopicResult(
+        name=name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="no time was given to create the partitions"
+    )
 
 
 def _wanted(topic: CreatePartitionsTopic) -> NewPartitions:

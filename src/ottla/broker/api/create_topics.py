@@ -37,6 +37,8 @@ STRICT_QUOTA_SINCE_VERSION = 6
 @serves(CreateTopicsRequest)
 async def handle(broker: "Broker", context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times_named = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0:
+        return CreateTopicsResponse(topics=[_timed_out(name) for name in times_named])
     wanted = [_wanted(topic) for topic in request.topics if times_named[topic.name] == 1]
     charge = broker.quotas.charge(context, STRICT_QUOTA_SINCE_VERSION)
     results = await broker.controller.create_topics(wanted, validate_only=request.validate_only, charge=charge)
@@ -49,6 +51,13 @@ async def handle(broker: "Broker", context: RequestContext, request: CreateTopic
                 name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="the topic is named more than once"
             )
     return CreateTopicsResponse(throttle_time_ms=charge.throttle_ms(), topics=[by_name[name] for name in times_named])
+
+
+def _timed_out(name: str) -> CreatableTopicResult:
+    """Who gives no time gets nothing done: Kafka's controller takes up no work whose time is over."""
+    return CreatableTopicResult(
+        name=name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="no time was given to create the topic"
+    )
 
 
 def _wanted(topic: CreatableTopic) -> NewTopic:
@@ -73,7 +82,7 @@ def _result(broker: "Broker", result: CreateTopicResult) -> CreatableTopicResult
         configs=[
             CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                value=result.configs.get(entry.name, entry.value),
                 read_only=entry.read_only,
                 config_source=entry.config_source,
                 is_sensitive=entry.is_sensitive,

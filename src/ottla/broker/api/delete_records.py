@@ -46,6 +46,7 @@ def handle(broker: "Broker", context: RequestContext, request: DeleteRecordsRequ
                 name=name, partitions=[_delete(broker, name, index, offset) for index, offset in offsets.items()]
             )
             for name, offsets in wanted.items()
+            if offsets
         ]
     )
 

@@ -40,6 +40,9 @@ async def handle(broker: "Broker", context: RequestContext, request: DeleteTopic
                 )
             else:
                 wanted.append(topic.topic_id if topic.name is None else topic.name)
+    if request.timeout_ms <= 0:
+        response.responses += [_timed_out(asked) for asked in dict.fromkeys(wanted)]
+        return response
     charge = broker.quotas.charge(context, STRICT_QUOTA_SINCE_VERSION)
     for result in await broker.controller.delete_topics(wanted, charge):
         response.responses.append(
@@ -50,3 +53,13 @@ async def handle(broker: "Broker", context: RequestContext, request: DeleteTopic
     await broker.image_applied()
     response.throttle_time_ms = charge.throttle_ms()
     return response
+
+
+def _timed_out(asked: str | bytes) -> DeletableTopicResult:
+    """Who gives no time gets nothing done: Kafka's controller takes up no work whose time is over."""
+    return DeletableTopicResult(
+        name=asked if isinstance(asked, str) else None,
+        topic_id=asked if isinstance(asked, bytes) else ZERO_UUID,
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_message="no time was given to delete the topic",
+    )

@@ -27,7 +27,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeConfigsRe
     response = DescribeConfigsResponse()
     for resource in request.resources:
         result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
-        wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
+        wanted = set(resource.configuration_keys) if resource.configuration_keys else None
         try:
             described = _describe(broker, resource)
             result.configs = [entry for entry in described if wanted is None or entry.name in wanted]

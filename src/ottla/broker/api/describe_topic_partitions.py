@@ -30,6 +30,13 @@ def handle(
     names = sorted({topic.name for topic in request.topics} or image.topics.keys())
     fetch_all = not request.topics
     cursor = request.cursor
+    problem = _problem(request, names)
+    if problem is not None:
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(error_code=problem, name=topic.name) for topic in request.topics
+            ]
+        )
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     response = DescribeTopicPartitionsResponse()
@@ -51,12 +58,24 @@ def handle(
     return response
 
 
+def _problem(request: DescribeTopicPartitionsRequest, names: list[str]) -> ErrorCode | None:
+    """Why nothing is described: a cursor that is at none of the topics asked for, or a topic without a name."""
+    cursor = request.cursor
+    if cursor is not None and (cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names)):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.UNKNOWN_SERVER_ERROR if "" in names else None
+
+
 def _topic(image: ClusterImage, name: str, first: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
-    if topic_name_problem(name) is not None:
-        return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
     topic = image.topics.get(name)
     if topic is None:
-        return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+        is_impossible = topic_name_problem(name) is not None
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if is_impossible else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,

@@ -39,7 +39,7 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from ottla.replication.partition import Partition
+from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.replication.waiting import FetchWait
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LEADER_HINT_SINCE_VERSION = 16
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
@@ -67,6 +67,8 @@ EXPECTED_ERRORS = frozenset(
     )
 )
 
+UNKNOWN_PARTITION_ERRORS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
 # Answers share these instead of having their own; they are replaced, never changed.
 NO_DIVERGING_EPOCH = EpochEndOffset()
 NO_LEADER = LeaderIdAndEpoch()
@@ -80,6 +82,8 @@ def handle(broker: "Broker", context: RequestContext, request: FetchRequest) -> 
     replica_id = (
         request.replica_state.replica_id if context.api_version >= REPLICA_STATE_SINCE_VERSION else request.replica_id
     )
+    if not READ_UNCOMMITTED <= request.isolation_level <= READ_COMMITTED:
+        return _unknown_isolation_level(context, request)
     try:
         fetch = broker.fetch_sessions.context(request, context.api_version)
     except KafkaError as error:
@@ -89,6 +93,28 @@ def handle(broker: "Broker", context: RequestContext, request: FetchRequest) -> 
     if read.may_answer_now():
         return read.response(answers)
     return read.answer_later()
+
+
+def _unknown_isolation_level(context: RequestContext, request: FetchRequest) -> FetchResponse:
+    """Clients before topic ids look for errors at partitions only, so each of them gets it, as from Kafka."""
+    response = FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, session_id=request.session_id)
+    if context.api_version < TOPIC_IDS_SINCE_VERSION:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    PartitionData(
+                        partition_index=wanted.partition,
+                        error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
+                        high_watermark=-1,
+                        records=NO_RECORDS,
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    return response
 
 
 class _Read:
@@ -169,9 +195,11 @@ class _Read:
         """Read every partition of the fetch, within the limits on bytes."""
         self._size_bytes = 0
         self._found = []
+        left_bytes = self._max_bytes
         answers: Answers = []
         for target in self._fetch.targets:
-            answers.append((target, self._one_partition(target, max(0, self._max_bytes - self._size_bytes))))
+            answers.append((target, self._one_partition(target, left_bytes)))
+            left_bytes = max(0, self._max_bytes - self._size_bytes)
         return answers
 
     def _one_partition(self, target: FetchTarget, left_bytes: int) -> PartitionData:
@@ -182,14 +210,14 @@ class _Read:
             diverging_epoch=NO_DIVERGING_EPOCH,
             current_leader=NO_LEADER,
             snapshot_id=NO_SNAPSHOT,
-            aborted_transactions=[] if self._request.isolation_level == READ_COMMITTED else None,
+            aborted_transactions=None,
             records=NO_RECORDS,
         )
         partition: Partition | None = None
         try:
             partition = self._broker.replicas.partition(self._name(target), wanted.partition)
             partition.traffic.fetch_requests += self._counts
-            partition.check_leader(wanted.current_leader_epoch)
+            partition.check_leader(max(NO_EPOCH, wanted.current_leader_epoch))
             if self._replica_id >= 0:
                 raise KafkaError(
                     ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self._replica_id} is no replica of {partition}"
@@ -199,8 +227,10 @@ class _Read:
                 answer.diverging_epoch = self._diverging(partition, wanted.last_fetched_epoch, offset)
             if answer.diverging_epoch is NO_DIVERGING_EPOCH:
                 max_bytes = min(wanted.partition_max_bytes, left_bytes)
-                found = partition.read(offset, max_bytes, min_one_batch=not self._size_bytes)
+                found = partition.read(offset, max(0, max_bytes), min_one_batch=not self._size_bytes)
                 if found is not None:
+                    if max_bytes < 0:
+                        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"at most {max_bytes} bytes cannot be read")
                     answer.records = found
                     self._size_bytes += found.length
                     self._found.append((partition, found.length))
@@ -209,6 +239,8 @@ class _Read:
             answer.high_watermark = partition.high_watermark
             answer.last_stable_offset = partition.last_stable_offset
             answer.log_start_offset = partition.log.log_start_offset
+            if self._request.isolation_level == READ_COMMITTED:
+                answer.aborted_transactions = []
         except KafkaError as error:
             if partition is not None and error.code not in EXPECTED_ERRORS:
                 partition.traffic.failed_fetch_requests += 1
@@ -221,6 +253,9 @@ class _Read:
     def _fail(self, answer: PartitionData, code: ErrorCode) -> None:
         self._urgent = True
         answer.error_code = code
+        answer.records = NO_RECORDS
+        if code in UNKNOWN_PARTITION_ERRORS:
+            answer.aborted_transactions = []
 
     @staticmethod
     def _diverging(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset:
@@ -268,7 +303,8 @@ class _Read:
         if leader is None:
             return
         answer.current_leader = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.leader_epoch)
-        if all(endpoint.node_id != leader.node_id for endpoint in response.node_endpoints):
+        known = self._replica_id >= 0 or any(endpoint.node_id == leader.node_id for endpoint in response.node_endpoints)
+        if not known:
             response.node_endpoints.append(
                 NodeEndpoint(node_id=leader.node_id, host=leader.host, port=leader.port, rack=leader.rack)
             )

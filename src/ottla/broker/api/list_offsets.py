@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 CONSUMER_REPLICA_ID = -1
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LEADER_EPOCHS_SINCE_VERSION = 4
 LOWEST_PLACE_SINCE_VERSION = {
     1: EARLIEST,
@@ -51,14 +51,15 @@ Found = tuple[int, int, int] | None
 
 @serves(ListOffsetsRequest, abandon_on_close=True)
 async def handle(broker: "Broker", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    response = ListOffsetsResponse()
     repeated = _repeated(request)
+    answers: dict[tuple[str, int], ListOffsetsPartitionResponse] = {}
     for topic in request.topics:
-        answered = ListOffsetsTopicResponse(name=topic.name)
         for wanted in topic.partitions:
             answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
-            answered.partitions.append(answer)
+            answers[topic.name, wanted.partition_index] = answer
             try:
+                if not READ_UNCOMMITTED <= request.isolation_level <= READ_COMMITTED:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no isolation level {request.isolation_level}")
                 if (topic.name, wanted.partition_index) in repeated:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition is named twice")
                 found = await _find(broker, context, request, topic.name, wanted)
@@ -72,8 +73,17 @@ async def handle(broker: "Broker", context: RequestContext, request: ListOffsets
                     answer.offset, answer.timestamp, leader_epoch = found
                     if context.api_version >= LEADER_EPOCHS_SINCE_VERSION:
                         answer.leader_epoch = leader_epoch
-        response.topics.append(answered)
-    return response
+    return _response(answers)
+
+
+def _response(answers: dict[tuple[str, int], ListOffsetsPartitionResponse]) -> ListOffsetsResponse:
+    """Each topic once, with each partition once; a topic without partitions is left out."""
+    topics: dict[str, ListOffsetsTopicResponse] = {}
+    for (name, _), answer in answers.items():
+        if name not in topics:
+            topics[name] = ListOffsetsTopicResponse(name=name)
+        topics[name].partitions.append(answer)
+    return ListOffsetsResponse(topics=list(topics.values()))
 
 
 def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:

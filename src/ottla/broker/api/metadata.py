@@ -44,8 +44,9 @@ PARTITIONS_PER_TURN = 500
 @serves(MetadataRequest)
 async def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     wanted = _wanted(context, request)
-    if context.api_version < BY_ID_SINCE_VERSION and any(topic.topic_id != ZERO_UUID for topic in wanted or ()):
-        return _refused(wanted or [], ErrorCode.INVALID_REQUEST)
+    problem = _problem(context, wanted)
+    if problem is not None:
+        return _refused(wanted or [], problem)
     if wanted is not None and broker.config.auto_create_topics:
         allowed = request.allow_auto_topic_creation or context.api_version < AUTO_CREATION_CHOICE_SINCE_VERSION
         if allowed:
@@ -75,17 +76,32 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
 
 
 def _wanted(context: RequestContext, request: MetadataRequest) -> list[MetadataRequestTopic] | None:
-    """The topics asked for, once each; None for all of them."""
+    """The topics asked for, once each; None for all of them. Where ids are given, names are not looked at."""
     if request.topics is None or (not request.topics and context.api_version == 0):
         return None
+    if context.api_version >= BY_ID_SINCE_VERSION:
+        by_id = {topic.topic_id: topic for topic in request.topics if topic.topic_id != ZERO_UUID}
+        if by_id:
+            return list(by_id.values())
     return list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
+
+
+def _problem(context: RequestContext, wanted: list[MetadataRequestTopic] | None) -> ErrorCode | None:
+    """Why nothing at all is answered: an id in a version without them, or a topic without a name and an id."""
+    if context.api_version < BY_ID_SINCE_VERSION:
+        if any(topic.topic_id != ZERO_UUID or topic.name is None for topic in wanted or ()):
+            return ErrorCode.INVALID_REQUEST
+    elif any(topic.topic_id == ZERO_UUID and topic.name is None for topic in wanted or ()):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return None
 
 
 def _refused(wanted: list[MetadataRequestTopic], code: ErrorCode) -> MetadataResponse:
     return MetadataResponse(
+        error_code=code,
         topics=[
             MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in wanted
-        ]
+        ],
     )
 
 

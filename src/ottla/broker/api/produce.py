@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.log.append_info import AppendInfo
+from ottla.log.validation import NotOneBatch
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -33,9 +34,11 @@ from ottla.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.records import Codec, read_header
+from ottla.protocol.uuids import ZERO_UUID
+from ottla.records import Codec, UnsupportedMagic
 from ottla.replication.partition import ACKS_ALL, Partition
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ logger = logging.getLogger(__name__)
 ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 LEADER_HINT_SINCE_VERSION = 10
+MAGIC_AT, MAGIC = 16, 2
+ATTRIBUTES_AT, CODEC_BITS, TRANSACTIONAL_BIT = 22, 0x07, 0x10
 
 # Refusals that a client has to expect; as in Kafka, only others count as failed requests.
 EXPECTED_ERRORS = frozenset(
@@ -74,7 +79,10 @@ def handle(
     response = ProduceResponse()
     waiting: list[Waiting] = []
     by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
-    for topic in request.topic_data:
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        topics = _each_once(topics, by_id)
+    for topic in topics:
         name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
         answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         for data in topic.partition_data:
@@ -98,6 +106,27 @@ def handle(
     return _answer(request, response)
 
 
+def _each_once(topics: list[TopicProduceData], by_id: bool) -> list[TopicProduceData]:
+    """Of a partition that is named twice the last batch counts, as in Kafka; a topic without partitions is left out."""
+    distinct: dict[str | bytes, dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        partitions = distinct.setdefault(topic.topic_id if by_id else topic.name, {})
+        for data in topic.partition_data:
+            partitions[data.index] = data
+    named = sum([len(topic.partition_data) or 1 for topic in topics])
+    if len(distinct) == len(topics) and sum(map(len, distinct.values())) == named:
+        return topics
+    return [
+        TopicProduceData(
+            name="" if isinstance(key, bytes) else key,
+            topic_id=key if isinstance(key, bytes) else ZERO_UUID,
+            partition_data=list(partitions.values()),
+        )
+        for key, partitions in distinct.items()
+        if partitions
+    ]
+
+
 def _append(
     broker: "Broker",
     context: RequestContext,
@@ -114,14 +143,17 @@ def _append(
     records = data.records
     if not isinstance(records, memoryview) or not len(records):
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
-    if context.api_version < ZSTD_SINCE_VERSION and read_header(records).compression is Codec.ZSTD:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+    if len(records) > ATTRIBUTES_AT and records[MAGIC_AT] == MAGIC:
+        _check_attributes(context.api_version, request, records[ATTRIBUTES_AT])
     partition.traffic.produce_requests += 1
     try:
         info = partition.append(records, acks)
     except KafkaError as error:
+        if error.code in EXPECTED_ERRORS:
+            raise
         _count_failure(partition, error)
-        raise
+        _refuse(answer, error, partition)
+        return
     if isinstance(info, asyncio.Future):
         waiting.append((answer, partition, None, info))
         return
@@ -129,6 +161,19 @@ def _append(
     acknowledgement = partition.acknowledgement(info, acks)
     if acknowledgement is not None:
         waiting.append((answer, partition, info, acknowledgement))
+
+
+def _check_attributes(api_version: int, request: ProduceRequest, attributes: int) -> None:
+    """What a request cannot carry, whatever the partition says of it."""
+    if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
+        )
+    codec = attributes & CODEC_BITS
+    if api_version < ZSTD_SINCE_VERSION and codec >= Codec.ZSTD:
+        if codec == Codec.ZSTD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a codec from 0 to {Codec.ZSTD} expected, {codec} came")
 
 
 def _count_failure(partition: Partition, error: KafkaError) -> None:
@@ -142,12 +187,17 @@ def _accept(answer: PartitionProduceResponse, info: AppendInfo) -> None:
     answer.log_start_offset = info.log_start_offset
 
 
-def _refuse(answer: PartitionProduceResponse, error: KafkaError) -> None:
+def _refuse(answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None = None) -> None:
+    """Where the partition itself refused, the answer says where its log starts, unless Kafka's does not either."""
     answer.error_code = error.code
     answer.error_message = str(error)
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
+    if partition is None or isinstance(error, NotOneBatch | UnsupportedMagic):
+        return
+    if error.code not in EXPECTED_ERRORS:
+        answer.log_start_offset = partition.log.log_start_offset
 
 
 async def _finish(request: ProduceRequest, response: ProduceResponse, waiting: list[Waiting]) -> ProduceResponse | None:
@@ -169,7 +219,7 @@ async def _finish(request: ProduceRequest, response: ProduceResponse, waiting: l
         except KafkaError as error:
             if info is None:
                 _count_failure(partition, error)
-            _refuse(answer, error)
+            _refuse(answer, error, partition if info is None else None)
         except OSError as error:
             logger.error("%s cannot be written: %s", partition, error)
             _refuse(answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused the write: {error}"))

@@ -3,6 +3,7 @@ import struct
 import pytest
 from tests.unit.broker.api.questions import (
     NOW_MS,
+    PRODUCE_BY_NAME,
     batch,
     codes,
     compressed,
@@ -212,7 +213,11 @@ def test_a_topic_is_not_asked_for_more_replicas_than_it_has(client: WireClient, 
 def test_there_are_no_transactions(client: WireClient, topic: str) -> None:
     create_topic(client, topic)
     records = batch(b"one", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    assert produce(client, topic, records).error_code == ErrorCode.INVALID_TXN_STATE
+    assert produce(client, topic, records).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    request = produce_request(topic, records)
+    request.transactional_id = "transactional"
+    (answered,) = client.ask(request, ProduceResponse, PRODUCE_BY_NAME).responses
+    assert answered.partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE
 
 
 # acks=0
