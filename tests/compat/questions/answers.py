@@ -38,6 +38,7 @@ _KEYS = (
     "node_id",
     "broker_id",
     "api_key",
+    "entity_type",
     "log_dir",
     "key",
     "producer_id",

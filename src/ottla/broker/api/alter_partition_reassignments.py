@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.cluster.reassignments import Reassignment
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -24,6 +25,8 @@ async def handle(
 ) -> AlterPartitionReassignmentsResponse:
     if not request.topics:
         return AlterPartitionReassignmentsResponse(error_message="")
+    if request.timeout_ms <= 0:
+        return _timed_out(request)
     wanted = [
         Reassignment(
             topic.name, partition.partition_index, None if partition.replicas is None else tuple(partition.replicas)
@@ -49,3 +52,25 @@ async def handle(
         for topic in request.topics
     ]
     return response
+
+
+def _timed_out(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    """Who gives no time gets nothing done: Kafka's controller takes up no work whose time is over."""
+    code, message = ErrorCode.REQUEST_TIMED_OUT, "no time was given to move partitions"
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=code,
+        error_message=message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=message
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

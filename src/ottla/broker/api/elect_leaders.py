@@ -25,13 +25,18 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
+ERROR_SINCE_VERSION = 1
+
+
 @serves(ElectLeadersRequest)
 async def handle(broker: "Broker", context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     try:
         election = ElectionType(request.election_type)
     except ValueError:
         message = f"Expected 0 (preferred) or 1 (unclean) as the type of the election, {request.election_type} came."
-        return _refused(request, KafkaError(ErrorCode.INVALID_REQUEST, message))
+        return _refused(context, request, KafkaError(ErrorCode.INVALID_REQUEST, message))
+    if request.timeout_ms <= 0:
+        return _refused(context, request, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no time was given to elect leaders"))
     asked: dict[str, dict[int, None]] | None = None
     if request.topic_partitions is not None:
         asked = {}
@@ -41,7 +46,7 @@ async def handle(broker: "Broker", context: RequestContext, request: ElectLeader
         election, None if asked is None else {name: list(indexes) for name, indexes in asked.items()}
     )
     if refusal is not None:
-        return _refused(request, refusal)
+        return _refused(context, request, refusal)
     await broker.image_applied()
     if request.topic_partitions is None:
         return ElectLeadersResponse(replica_election_results=[_needed(result) for result in results])
@@ -74,9 +79,9 @@ def _result(index: int, error: KafkaError | None) -> PartitionResult:
     return PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
 
 
-def _refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+def _refused(context: RequestContext, request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
     return ElectLeadersResponse(
-        error_code=error.code,
+        error_code=error.code if context.api_version >= ERROR_SINCE_VERSION else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic, partition_result=[_result(index, error) for index in topic.partitions]
