@@ -260,18 +260,20 @@ class LogLoader:
         for number, base_offset in enumerate(base_offsets):
             segment = self._open(base_offset)
             is_last = number == len(base_offsets) - 1
-            next_base = None if is_last else base_offsets[number + 1]
-            expected_offset = self._recover_segment(segment, max(expected_offset, base_offset), next_base)
-            if self._was_cut and not is_last:
-                self._drop_segments(base_offsets[number + 1 :])
+            later = base_offsets[number + 1 :]
+            expected_offset = self._recover_segment(segment, max(expected_offset, base_offset), later)
+            if self._was_cut:
                 break
             if not is_last:
                 segment.write_indexes()
                 segment.drop_indexes()
         return expected_offset
 
-    def _recover_segment(self, segment: Segment, expected_offset: int, next_base: int | None) -> int:
-        """Rebuild a segment from its records and cut its tail; returns the offset after its last record."""
+    def _recover_segment(self, segment: Segment, expected_offset: int, later: list[int]) -> int:
+        """Rebuild a segment from its records and cut its tail; returns the offset after its last record.
+
+        The segments `later` than a cut go for good before it is made: once it is, nothing tells of them any more.
+        """
         segment.start_indexes()
         file, trusted = segment.file, self._trusted_offset
         limit = segment.base_offset + MAX_RELATIVE_OFFSET
@@ -286,9 +288,13 @@ class LogLoader:
             expected_offset, end = header.next_offset, position + header.size_bytes
         if bad_bytes := file.size - end:
             # A segment that another one follows below the recovery point was on the device to its last byte.
+            next_base = later[0] if later else None
             is_cut = next_base is None or next_base > trusted
             self._damage.append(Damage(file.path, end, bad_bytes, expected_offset, next_base, cut=is_cut))
             if is_cut:
+                if later:
+                    self._drop_segments(later)
+                    self.disk.sync_directory(self.path)
                 file.truncate(end)
                 file.sync()
         return expected_offset

@@ -246,7 +246,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(operation=st.sampled_from(OPERATIONS), calls=st.integers(0, 25), seed=st.integers(0, 2**32))
     def crash_inside(self, operation: str, calls: int, seed: int) -> None:
-        """At any call to the disk of whatever is under way, the start after a clean stop included."""
+        """At any call to the disk of whatever is under way, the start after a clean stop and its recovery included."""
         flushed, log = self.log.flushed_offset, self.log
         with self.disk.cut_after(calls):
             self._do(operation)
@@ -256,7 +256,12 @@ class LogMachine(RuleBasedStateMachine):
         self.log = log
         end_tasks(self.loop)
         self.disk.power_on()
-        self.crash(seed)
+        self.disk.crash(random.Random(seed).randrange)
+        with self.disk.cut_after(calls // 2):
+            self.loop.run_until_complete(self.rig.open())
+        end_tasks(self.loop)
+        self.disk.power_on()
+        self.crash(seed + 1)
 
     def _do(self, operation: str) -> None:
         if operation == "append":
