@@ -66,6 +66,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _RETRY_SECONDS = 0.2
+MOST_WAITING = 500
 
 
 class Controller:
@@ -89,6 +90,7 @@ class Controller:
         self._rules = rules or ConfigRules()
         self._term: ControllerTerm | None = None
         self._deciding = asyncio.Lock()
+        self._waiting = 0
         self._work = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
@@ -328,24 +330,39 @@ class Controller:
         refuse: Callable[[ErrorCode, str], list[Result]],
         validate_only: bool = False,
     ) -> list[Result]:
-        async with self._deciding:
-            term = self._term
-            if term is None:
-                return refuse(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
-            epoch = term.epoch
-            try:
-                if validate_only:
-                    return [decision.result for decision in decide(epoch, self._metadata.image)]
-                return await term.carry_out(lambda image: decide(epoch, image))
-            except TermOver:
-                self._term = None
-                self._work.set()
-                return refuse(ErrorCode.NOT_CONTROLLER, "This broker is no longer the controller.")
-            except KafkaError as error:
-                return refuse(error.code, error.message)
-            except StoreError as error:
-                logger.error("a request failed in the coordination store: %s", error)
-                return refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"The coordination store failed: {error}")
+        """In turn. A request goes on when its client has left, so nothing else bounds how many wait."""
+        if self._waiting >= MOST_WAITING:
+            return refuse(ErrorCode.REQUEST_TIMED_OUT, f"{MOST_WAITING} requests wait for the controller already.")
+        self._waiting += 1
+        try:
+            async with self._deciding:
+                return await self._answer_now(decide, refuse, validate_only)
+        finally:
+            self._waiting -= 1
+
+    async def _answer_now(
+        self,
+        decide: Callable[[int, ClusterImage], list[Decision[Result]]],
+        refuse: Callable[[ErrorCode, str], list[Result]],
+        validate_only: bool,
+    ) -> list[Result]:
+        term = self._term
+        if term is None:
+            return refuse(ErrorCode.NOT_CONTROLLER, "This broker is not the controller.")
+        epoch = term.epoch
+        try:
+            if validate_only:
+                return [decision.result for decision in decide(epoch, self._metadata.image)]
+            return await term.carry_out(lambda image: decide(epoch, image))
+        except TermOver:
+            self._term = None
+            self._work.set()
+            return refuse(ErrorCode.NOT_CONTROLLER, "This broker is no longer the controller.")
+        except KafkaError as error:
+            return refuse(error.code, error.message)
+        except StoreError as error:
+            logger.error("a request failed in the coordination store: %s", error)
+            return refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"The coordination store failed: {error}")
 
 
 def _names(requests: Sequence[NewTopic] | Sequence[NewPartitions]) -> list[str]:

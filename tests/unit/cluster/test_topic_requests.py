@@ -312,3 +312,16 @@ def test_dice_that_repeat_themselves_give_no_topic_id_twice() -> None:
         [decision] = decisions.create_topics(tree.image, [NewTopic(name)], {})
         tree.apply(decision.operations)
     assert {name: topic.topic_id for name, topic in tree.image.topics.items()} == {"a": b"a" * 16, "b": b"b" * 16}
+
+
+def test_only_so_many_requests_wait_for_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those whose clients have left: the rest is refused, and can be asked for again."""
+    monkeypatch.setattr("ottla.cluster.controller.MOST_WAITING", 3)
+
+    async def scenario(broker: RunningBroker) -> None:
+        asked = [asyncio.create_task(create(broker, NewTopic(f"topic-{number}", 1))) for number in range(5)]
+        errors = [(await task)[0].error for task in asked]
+        assert errors == [OK, OK, OK, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT]
+        assert [result.error for result in await create(broker, NewTopic("topic-4", 1))] == [OK]
+
+    with_brokers(tmp_path, scenario, count=1)
