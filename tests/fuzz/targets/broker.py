@@ -1,8 +1,8 @@
 """Whole connections against a whole broker: one input is what one client sends from connecting to leaving.
 
-What must hold: nothing is reported as an error, every answer can be read and belongs to its request, no answer says
-UNKNOWN_SERVER_ERROR, logs stay whole (offsets rise, CRCs fit), and a restart finds the same records. A broker serves
-several inputs, so that one input meets what another left behind.
+What must hold: nothing is reported as an error, every answer can be read and belongs to its request, logs stay whole
+(offsets rise, CRCs fit), and a restart finds the same records. A broker serves several inputs, so that one input meets
+what another left behind.
 """
 
 import contextlib
@@ -109,10 +109,8 @@ class BrokerTarget:
             _, response = decode_response(cls, version, frame)
         except MalformedMessage as error:
             raise Finding(f"the answer of {cls.__name__} v{version} cannot be read") from error
-        errors = frozenset(_errors_in(response))
-        if ErrorCode.UNKNOWN_SERVER_ERROR in errors:
-            raise Finding(f"{cls.__name__} v{version} was answered with UNKNOWN_SERVER_ERROR: {response}")
-        return errors
+        # UNKNOWN_SERVER_ERROR is Kafka's answer to some requests, and ours; what nobody expected is in the log.
+        return frozenset(_errors_in(response))
 
     # Logs
 
