@@ -20,8 +20,9 @@ from tests.peers.process import ServerProcess
 from bench.rows import KAFKA, OTTLA
 from bench.wire import Connection, create_topic, delete_topic
 
-# deleted logs go at once, so that one measurement does not leave its dirty pages to the next
-PROPERTIES = {"log.segment.delete.delay.ms": "0"}
+# Deleted logs go at once, so that one measurement does not leave its dirty pages to the next. The records are from a
+# fixed day in the past, and none may expire.
+PROPERTIES = {"log.segment.delete.delay.ms": "0", "log.retention.ms": "-1"}
 _GONE_SECONDS = 20.0
 
 
