@@ -17,7 +17,7 @@ class BadCheckpoint(OSError):
     """A checkpoint file does not read; says which, what was expected and what came. A fault of the disk."""
 
 
-def encode_lines(lines: list[str]) -> bytes:
+def _encode(lines: list[str]) -> bytes:
     return "\n".join([str(VERSION), str(len(lines)), *lines, ""]).encode("utf-8")
 
 
@@ -46,12 +46,8 @@ def _numbers(name: str, words: list[str]) -> list[int]:
     return numbers
 
 
-def offset_line(topic_partition: TopicPartition, offset: int) -> str:
-    return f"{topic_partition.topic} {topic_partition.partition} {offset}"
-
-
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    return encode_lines([offset_line(*entry) for entry in sorted(offsets.items())])
+    return _encode([f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())])
 
 
 def decode_offsets(name: str, data: bytes) -> dict[TopicPartition, int]:
@@ -65,7 +61,7 @@ def decode_offsets(name: str, data: bytes) -> dict[TopicPartition, int]:
 
 
 def encode_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
-    return encode_lines([f"{epoch} {start_offset}" for epoch, start_offset in entries])
+    return _encode([f"{epoch} {start_offset}" for epoch, start_offset in entries])
 
 
 def decode_epochs(name: str, data: bytes) -> list[tuple[int, int]]:

@@ -58,11 +58,6 @@ class ConfigKey:
     internal: bool = False
 
     @property
-    def server_synonym(self) -> str | None:
-        """The broker-wide name; where there are several, the one that wins."""
-        return self.synonyms[0].name if self.synonyms else None
-
-    @property
     def field_name(self) -> str:
         return self.name.replace(".", "_")
 

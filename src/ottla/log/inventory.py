@@ -49,6 +49,7 @@ class Inventory:
     has_neighbours: bool
     logs: list[Found] = field(default_factory=list)
     futures: dict[TopicPartition, list[Found]] = field(default_factory=dict)
+    deleted: dict[str, list[str]] = field(default_factory=dict)
 
     def take(self, directories: Sequence[LogDirectory]) -> None:
         """Look into all directories; one that does not read is marked as failed."""
@@ -82,7 +83,11 @@ class Inventory:
         return unfinished
 
     def _list(self, directory: LogDirectory) -> None:
+        deleted = self.deleted[directory.path] = []
         for name in self.disk.list_directories(directory.path):
+            if name.endswith(files.DELETE_DIRECTORY_SUFFIX):
+                deleted.append(name)
+                continue
             moving = files.parse_future_directory(name)
             topic_partition = files.parse_log_directory(name)
             if moving is not None:
@@ -91,9 +96,9 @@ class Inventory:
                 self.logs.append(Found(directory, name, topic_partition))
 
     def _remove_deleted(self, directory: LogDirectory) -> None:
-        for name in self.disk.list_directories(directory.path):
-            if name.endswith(files.DELETE_DIRECTORY_SUFFIX):
-                self.disk.delete_directory(join(directory.path, name))
+        """What was deleted before, and what moves that ended now leave."""
+        for name in self.deleted[directory.path]:
+            self.disk.delete_directory(join(directory.path, name))
 
     # Moves.
 
@@ -167,6 +172,7 @@ class Inventory:
     def _set_aside(self, found: Found, unique: str) -> None:
         name = files.deleted_directory_name(found.topic_partition, unique)
         self.disk.rename(found.path, join(found.directory.path, name))
+        self.deleted[found.directory.path].append(name)
 
     def _delete(self, found: Found) -> None:
         try:

@@ -4,7 +4,7 @@ An API without knowledge of its own is asked with its defaults (`generic`). To a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.compat.questions.mutations import Hints
@@ -83,7 +83,3 @@ def _filled(cls: Any, version: int) -> Any:
         elif one.is_array:
             setattr(made, one.name, [] if one.type.default is None else [one.type.default])
     return made
-
-
-def unvaried(*bases: Base) -> list[Base]:
-    return [replace(base, vary=False) for base in bases]

@@ -20,7 +20,6 @@ from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 BY_NAME = 12
-WITH_TRIMMED = 11
 WRITTEN = Topic(partitions=2, batches={0: tuple(batch(b"v%d" % number) for number in range(4)), 1: (batch(b"x"),)})
 
 

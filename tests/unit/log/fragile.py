@@ -14,13 +14,19 @@ class PowerCut(BaseException):
 
 
 class FragileDisk(MemoryDisk):
-    """Stops the machine at the n-th call that changes something; what comes later changes nothing either."""
+    """Stops the machine at the n-th call that changes something; what comes later changes nothing either.
 
+    `is_off` says whether that has happened.
+    """
+
+    mutating: tuple[str, ...] = MUTATING
     calls_left: int | None = None
+    is_off = False
 
     def check_fault(self, operation: str, path: str) -> None:
-        if self.calls_left is not None and operation in MUTATING:
+        if self.calls_left is not None and operation in self.mutating:
             if self.calls_left == 0:
+                self.is_off = True
                 raise PowerCut
             self.calls_left -= 1
         super().check_fault(operation, path)
@@ -38,6 +44,7 @@ class FragileDisk(MemoryDisk):
 
     def power_on(self) -> None:
         self.calls_left = None
+        self.is_off = False
 
 
 def end_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -72,6 +72,25 @@ class Rig:
         return f"{self.path}/{TOPIC}-0"
 
 
+class TwoDirectories:
+    """The logs of one broker that has two log directories."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk()
+        self.clock = ManualClock(START_MS)
+        self.ids = SeededIds(3)
+
+    async def open(self, config: LogConfig | None = None) -> LogManager:
+        self.directories = [LogDirectory(self.disk, path) for path in ("/one", "/two")]
+        for directory in self.directories:
+            directory.open(NODE_ID, self.ids)
+        manager = LogManager(
+            self.directories, disk=self.disk, clock=self.clock, executor=InlineExecutor(), ids=self.ids
+        )
+        await manager.load(lambda topic: config or LogConfig())
+        return manager
+
+
 def batch_of(
     values: list[bytes],
     *,

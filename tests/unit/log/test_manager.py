@@ -8,38 +8,26 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
-from tests.unit.log.support import NODE_ID, START_MS, TOPIC, TOPIC_ID, Rig, append, batch_of, read_all, until
+from tests.unit.log.support import (
+    TOPIC,
+    TOPIC_ID,
+    Rig,
+    TwoDirectories,
+    append,
+    batch_of,
+    read_all,
+    until,
+)
 
 from ottla.log.config import LogConfig
 from ottla.log.directory import LOG_START_CHECKPOINT, LogDirectory
 from ottla.log.files import TopicPartition
-from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
 
 Result = TypeVar("Result")
 
 OTHER_ID = bytes(range(20, 36))
-
-
-class Brokers:
-    """A manager over two directories."""
-
-    def __init__(self) -> None:
-        self.disk = MemoryDisk()
-        self.clock = ManualClock(START_MS)
-        self.ids = SeededIds(3)
-
-    async def open(self, config: LogConfig | None = None) -> LogManager:
-        self.directories = [LogDirectory(self.disk, path) for path in ("/one", "/two")]
-        for directory in self.directories:
-            directory.open(NODE_ID, self.ids)
-        manager = LogManager(
-            self.directories, disk=self.disk, clock=self.clock, executor=InlineExecutor(), ids=self.ids
-        )
-        await manager.load(lambda topic: config or LogConfig())
-        return manager
 
 
 class SlowExecutor:
@@ -86,7 +74,7 @@ def test_a_checkpoint_is_written_by_one_at_a_time_and_the_newest_stays() -> None
 
 def test_logs_are_spread_over_the_directories_and_found_again() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         for partition in range(6):
             await manager.create_log("t", partition, TOPIC_ID, LogConfig())
@@ -103,7 +91,7 @@ def test_logs_are_spread_over_the_directories_and_found_again() -> None:
 
 def test_a_log_is_made_once() -> None:
     async def run() -> None:
-        manager = await Brokers().open()
+        manager = await TwoDirectories().open()
         first, second = await asyncio.gather(*(manager.create_log("t", 0, TOPIC_ID, LogConfig()) for _ in range(2)))
         assert first is second
         assert manager.get("t", 0) is first
@@ -114,7 +102,7 @@ def test_a_log_is_made_once() -> None:
 
 def test_a_directory_of_an_older_topic_of_the_same_name_is_not_taken_over() -> None:
     async def run() -> None:
-        manager = await Brokers().open()
+        manager = await TwoDirectories().open()
         await manager.create_log("t", 0, TOPIC_ID, LogConfig())
         with pytest.raises(KafkaError) as caught:
             await manager.create_log("t", 0, OTHER_ID, LogConfig())
@@ -138,7 +126,7 @@ def test_a_directory_without_an_id_gets_one() -> None:
 
 def test_a_partition_in_two_directories_is_refused() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         for path in ("/one/t-0", "/two/t-0"):
             brokers.disk.make_directory(path)
         await brokers.open()
@@ -209,7 +197,7 @@ def test_checkpoints_name_every_log() -> None:
 
 def test_a_checkpoint_that_cannot_be_written_takes_its_directory_out_of_use() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         brokers.disk.fail("write_atomically", path_part="/two/")
         await manager.checkpoint_recovery_points()
@@ -223,7 +211,7 @@ def test_a_checkpoint_that_cannot_be_written_takes_its_directory_out_of_use() ->
 
 def test_without_a_usable_directory_nothing_is_created() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         for directory in brokers.directories:
             directory.fail(OSError("gone"))
@@ -236,7 +224,7 @@ def test_without_a_usable_directory_nothing_is_created() -> None:
 
 def test_a_directory_that_does_not_read_does_not_stop_the_others() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         for partition in range(2):
             await append(await manager.create_log("t", partition, TOPIC_ID, LogConfig()), batch_of([b"a"]))
@@ -292,7 +280,7 @@ def test_ten_thousand_producers_expire_without_holding_up_the_loop() -> None:
 
 def test_a_full_disk_fails_no_directory() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         brokers.disk.fail("write_atomically", errno.ENOSPC, path_part="/one/", times=100)
         await manager.checkpoint_recovery_points()
@@ -313,7 +301,7 @@ def test_a_full_disk_fails_no_directory() -> None:
 
 def test_a_directory_that_fails_while_a_log_is_made_is_passed_over() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         failed: list[LogDirectory] = []
         for directory in brokers.directories:
@@ -327,7 +315,7 @@ def test_a_directory_that_fails_while_a_log_is_made_is_passed_over() -> None:
 
 def test_what_may_be_in_a_failed_directory_is_not_made_again() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         known = await manager.create_log("t", 1, TOPIC_ID, LogConfig(), is_new=False)
         brokers.directories[1].fail(OSError("gone"))
@@ -342,7 +330,7 @@ def test_what_may_be_in_a_failed_directory_is_not_made_again() -> None:
 
 def test_a_log_in_a_failed_directory_can_be_deleted() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         log = await manager.create_log("t", 0, TOPIC_ID, LogConfig())
         log.directory.fail(OSError("gone"))

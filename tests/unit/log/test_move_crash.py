@@ -6,45 +6,20 @@ import random
 
 import pytest
 from tests.unit.log.compacting import Pair
+from tests.unit.log.fragile import FragileDisk, PowerCut
 from tests.unit.log.moving import ONE, PARTITION, TWO, MovingRig
 from tests.unit.log.support import read_all
 
 from ottla.log import moving
 from ottla.protocol.errors import KafkaError
-from ottla.testing import MemoryDisk
 
-MUTATING = (
-    "append",
-    "truncate",
-    "sync",
-    "rename",
-    "delete",
-    "delete_directory",
-    "make_directory",
-    "sync_directory",
-    "write_atomically",
-    "open",
-)
 LOG_START = 3
 
 
-class PowerCut(BaseException):
-    """Not an error of the disk: nobody gets to handle it."""
+class MovingDisk(FragileDisk):
+    """Directories come and go as well."""
 
-
-class FragileDisk(MemoryDisk):
-    """Stops the machine at the n-th call that changes something, and does nothing more until it is mended."""
-
-    calls_left: int | None = None
-    is_off = False
-
-    def check_fault(self, operation: str, path: str) -> None:
-        if self.calls_left is not None and operation in MUTATING:
-            if self.calls_left == 0:
-                self.is_off = True
-                raise PowerCut
-            self.calls_left -= 1
-        super().check_fault(operation, path)
+    mutating = (*FragileDisk.mutating, "delete_directory", "make_directory")
 
 
 def pairs(number: int) -> tuple[Pair, Pair]:
@@ -76,7 +51,7 @@ async def move_with_writes(rig: MovingRig) -> None:
 
 async def crash_at(count: int, seed: int) -> bool:
     """Whether the move was over before the crash."""
-    disk = FragileDisk()
+    disk = MovingDisk()
     rig = await filled(disk)
     disk.calls_left = count
     with contextlib.suppress(PowerCut, KafkaError):
@@ -85,7 +60,7 @@ async def crash_at(count: int, seed: int) -> bool:
     flushed_end = rig.log.recovery_point
     expected = read_all(rig.log)
     await drop_tasks()
-    disk.calls_left = None
+    disk.power_on()
     log = await rig.crash(random.Random(seed).randrange)
     for is_over in (finished, True):
         assert log.log_start_offset == LOG_START

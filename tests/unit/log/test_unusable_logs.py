@@ -2,66 +2,19 @@
 
 import asyncio
 import errno
-from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import pytest
-from tests.unit.log.support import NODE_ID, START_MS, TOPIC_ID, append, batch_of, read_all
+from tests.unit.log.support import TOPIC_ID, TwoDirectories, append, batch_of, read_all
 
 from ottla.log.config import LogConfig
-from ottla.log.directory import LogDirectory
-from ottla.log.manager import LogManager
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
-
-Result = TypeVar("Result")
 
 OTHER_ID = bytes(range(20, 36))
 
 
-class Brokers:
-    """A manager over two directories."""
-
-    def __init__(self) -> None:
-        self.disk = MemoryDisk()
-        self.clock = ManualClock(START_MS)
-        self.ids = SeededIds(3)
-
-    async def open(self, config: LogConfig | None = None) -> LogManager:
-        self.directories = [LogDirectory(self.disk, path) for path in ("/one", "/two")]
-        for directory in self.directories:
-            directory.open(NODE_ID, self.ids)
-        manager = LogManager(
-            self.directories, disk=self.disk, clock=self.clock, executor=InlineExecutor(), ids=self.ids
-        )
-        await manager.load(lambda topic: config or LogConfig())
-        return manager
-
-
-class SlowExecutor:
-    """Takes its time for each piece of work, and counts how many pieces with the same first argument overlap."""
-
-    def __init__(self) -> None:
-        self.most_at_once: Counter[object] = Counter()
-        self._under_way: Counter[object] = Counter()
-
-    def run(self, work: Callable[..., Result], /, *args: object) -> Awaitable[Result]:
-        async def later() -> Result:
-            what = args[0] if args else None
-            self._under_way[what] += 1
-            self.most_at_once[what] = max(self.most_at_once[what], self._under_way[what])
-            for _ in range(5):
-                await asyncio.sleep(0)
-            self._under_way[what] -= 1
-            return work(*args)
-
-        return asyncio.ensure_future(later())
-
-
 def test_a_log_that_cannot_be_opened_is_out_of_use_by_itself_and_comes_back() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         for partition in range(2):
             log = await manager.create_log("t", partition, TOPIC_ID, LogConfig())
@@ -93,7 +46,7 @@ def test_a_log_that_cannot_be_opened_is_out_of_use_by_itself_and_comes_back() ->
 
 def test_a_new_topic_does_not_inherit_the_recovery_point_of_a_deleted_one() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         log = await manager.create_log("t", 0, TOPIC_ID, LogConfig())
         for _ in range(5):
@@ -109,7 +62,7 @@ def test_a_new_topic_does_not_inherit_the_recovery_point_of_a_deleted_one() -> N
 
 def test_a_file_with_the_name_of_a_partition_fails_no_directory() -> None:
     async def run() -> None:
-        brokers = Brokers()
+        brokers = TwoDirectories()
         manager = await brokers.open()
         brokers.disk.fail("make_directory", errno.EEXIST, path_part="/one/t-0")
         log = await manager.create_log("t", 0, TOPIC_ID, LogConfig())
