@@ -337,10 +337,14 @@ class LogLoader:
     # 4. Producers.
 
     def _load_producers(self, up_to_offset: int) -> None:
-        """The state at `up_to_offset`: the newest good snapshot that is not beyond it, and the log from there."""
+        """The state at `up_to_offset`: the newest good snapshot that is not beyond it, and the log from there.
+
+        One from before the first segment is of a log that had to begin anew since, and has forgotten its producers.
+        """
+        first_offset = self._segments[0].base_offset if self._segments else up_to_offset
         state = ProducerState(end_offset=self.log_start_offset)
         for offset in sorted(self._snapshot_offsets, reverse=True):
-            if self.log_start_offset <= offset <= up_to_offset:
+            if max(self.log_start_offset, first_offset) <= offset <= up_to_offset:
                 path = files.join(self.path, files.offset_name(offset, files.SNAPSHOT_SUFFIX))
                 try:
                     state = ProducerState(decode_snapshot(self.disk.read(path)), offset)
@@ -383,9 +387,10 @@ class LogLoader:
             self._producers.end_transaction(header, coordinator_epoch)
 
     def _remove_stray_snapshots(self, end_offset: int) -> None:
-        """Kept are the snapshots at the base of a segment and the newest of all; none from beyond the end."""
+        """Kept are the snapshots at the base of a segment and the newest of all; none from outside of the log."""
         base_offsets = {segment.base_offset for segment in self._segments}
-        usable = [offset for offset in sorted(self._snapshot_offsets) if offset <= end_offset]
+        first_offset = self._segments[0].base_offset
+        usable = [offset for offset in sorted(self._snapshot_offsets) if first_offset <= offset <= end_offset]
         kept = [offset for offset in usable if offset in base_offsets or offset == usable[-1]]
         for offset in self._snapshot_offsets:
             if offset not in kept:

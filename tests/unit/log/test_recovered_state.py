@@ -7,6 +7,7 @@ import pytest
 from tests.unit.log.support import START_MS, Rig, append, batch_of
 from tests.unit.log.test_recovery import SMALL, fill, kill, log_name, prepared
 
+from ottla.log.files import sync_paths
 from ottla.log.log import Log
 from ottla.log.producer_snapshot import encode_snapshot
 from ottla.log.producer_state import ProducerEntry, StoredBatch
@@ -37,6 +38,31 @@ def test_epochs_beyond_the_end_are_forgotten() -> None:
         log.leader_epochs.assign(7, 2)
         log = await rig.restart()
         assert log.leader_epochs.entries() == [(1, 0)]
+
+    asyncio.run(run())
+
+
+def test_a_log_that_had_to_begin_anew_stays_without_its_producers() -> None:
+    """A snapshot from before would bring back one that has been forgotten, with a sequence of long ago."""
+
+    async def run() -> None:
+        rig = Rig(SMALL)
+        log = await rig.open()
+        await produce(log, 1)
+        await log.flush()
+        await log.roll()
+        sync_paths(rig.disk, [f"{rig.log_path}/00000000000000000001.snapshot"])
+        await fill(log, 1)
+        log.high_watermark = log.log_end_offset
+        log.advance_start(2)
+        await rig.manager.checkpoint_log_start_offsets()
+        log = await rig.crash(lambda limit: 0)
+        assert (log.log_start_offset, log.log_end_offset, log.producer_state.producers) == (2, 2, {})
+        await fill(log, 1)
+        await rig.manager.checkpoint_log_start_offsets()
+        await kill(rig)
+        log = await rig.open()
+        assert (log.log_start_offset, log.log_end_offset, log.producer_state.producers) == (2, 3, {})
 
     asyncio.run(run())
 
