@@ -14,7 +14,7 @@ from bench import settings as sizes
 from bench.document import PAGE, write_document
 from bench.machine import ProcessorTime, busy_share, machine_facts, stolen_share
 from bench.report import print_report
-from bench.results import Results, from_json, to_json, write_json
+from bench.results import from_json, replaced, to_json, write_json
 from bench.rows import KAFKA, OTTLA, SECTIONS, rows
 from bench.runner import run
 
@@ -34,6 +34,7 @@ Examples:
   python -m bench --only produce,fetch      two sections
   python -m bench --only startup --runs 5   five starts of each
   python -m bench --brokers kafka --quick   only Apache Kafka
+  python -m bench --only scale --into bench/results/2025-01-31.json   one section of a kept run again
   python -m bench --json > run.json         the kept file on standard output, too
   python -m bench --render bench/results/2025-01-31.json   write the page again from a kept run
 """
@@ -65,6 +66,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Short measurements and a large log of 1 GB.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON on standard output.")] = False,
     brokers: Annotated[str, typer.Option(help="Brokers to measure, separated by commas.")] = f"{KAFKA},{OTTLA}",
+    into: Annotated[Path | None, typer.Option(help="Let the sections take their place in this kept run.")] = None,
     render: Annotated[Path | None, typer.Option(help="Measure nothing; write the page from this kept run.")] = None,
 ) -> None:
     console = Console(stderr=as_json)
@@ -86,8 +88,10 @@ def main(
     facts = _facts(chosen, quick, seconds)
     facts |= {"busy_before": round(busy, 3), "stolen": round(stolen_share(processor_time), 3)}
     content = to_json(results, rows(chosen), facts)
-    whole = sections == SECTIONS and len(names) == 2 and not quick
-    _keep(content, results, whole, console)
+    if into is not None:
+        content = replaced(json.loads(into.read_text()), content, sections)
+    whole = (sections == SECTIONS or into is not None) and len(names) == 2 and not quick
+    _keep(content, into, whole, console)
     print_report(from_json(content), results, console)
     if as_json:
         typer.echo(json.dumps(content, indent=1))
@@ -95,12 +99,12 @@ def main(
         raise typer.Exit(1)
 
 
-def _keep(content: dict[str, Any], results: Results, whole: bool, console: Console) -> None:
+def _keep(content: dict[str, Any], into: Path | None, whole: bool, console: Console) -> None:
     """A whole run without failures is what the page shows; anything less is kept beside it as partial."""
-    path = RESULTS / f"{content['date']}{'' if whole else '-partial'}.json"
+    path = into if into is not None and whole else RESULTS / f"{content['date']}{'' if whole else '-partial'}.json"
     write_json(path, content)
     console.print(f"kept in bench/results/{path.name}", highlight=False)
-    if whole and not results.failures:
+    if whole and not content["failures"]:
         write_document(content, from_json(content))
         console.print(f"wrote docs/{PAGE.name}", highlight=False)
 

@@ -47,6 +47,12 @@ def generated(content: dict[str, Any], outcomes: list[Outcome], plot_name: str) 
         f"| work | {TITLES[KAFKA]} | {TITLES[OTTLA]} | ratio | goal | |",
         "|---|---:|---:|---:|---:|---|",
     ]
+    later = content.get("measured_later", {})
+    if later:
+        said = ", ".join(
+            f"{name} ({facts['date']}, {facts['seconds'] / 60:.0f} minutes)" for name, facts in later.items()
+        )
+        lines[5:5] = [f"Measured again, in runs of their own: {said}."]
     for outcome in outcomes:
         row = outcome.row
         cells = (

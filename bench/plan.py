@@ -30,11 +30,15 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do. Steps of one `group` depend on each other: after a failure the rest of them are skipped."""
+    """One thing to do. Steps of one `group` depend on each other: after a failure the rest of them are skipped.
+
+    Except the one that `cleans_up`: a broker that goes on running would disturb what is measured next.
+    """
 
     title: str
     group: str
     work: Callable[[], None]
+    cleans_up: bool = False
 
 
 def round_text(number: int, counted: bool, rounds: int) -> str:

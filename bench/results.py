@@ -115,6 +115,28 @@ def from_json(content: dict[str, Any]) -> list[Outcome]:
     ]
 
 
+def replaced(kept: dict[str, Any], newer: dict[str, Any], sections: tuple[str, ...]) -> dict[str, Any]:
+    """A kept run with some sections measured anew; `measured_later` says which, and in which circumstances."""
+    facts = ("date", "rounds", "seconds", "busy_before", "stolen")
+    again = {section: {fact: newer.get(fact) for fact in facts} for section in sections}
+    rows = {row["key"]: row for row in newer["rows"]}
+    known = {row["key"] for row in kept["rows"]}
+    failures = [text for text in kept["failures"] if text.partition(":")[0] not in sections]
+    return {
+        **kept,
+        "measured_later": {**kept.get("measured_later", {}), **again},
+        "rows": [rows.get(row["key"], row) for row in kept["rows"]]
+        + [row for row in newer["rows"] if row["key"] not in known],
+        "limits": {**kept["limits"], **newer["limits"]},
+        "failures": failures + newer["failures"],
+        "runs": [run for run in kept["runs"] if not _is_of(run, rows)] + newer["runs"],
+    }
+
+
+def _is_of(run: dict[str, Any], rows: dict[str, Any]) -> bool:
+    return any(run["row"] == key or run["row"].startswith(f"{key}.") for key in rows)
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n")

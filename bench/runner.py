@@ -41,9 +41,9 @@ def run(
     with tempfile.TemporaryDirectory(prefix="bench-", dir=CACHE, ignore_cleanup_errors=True) as directory:
         peers = Peers(names, Path(directory))
         bench = Bench(settings, peers, results)
-        steps = limits.steps(bench, sections)
+        steps = [("limits", step) for step in limits.steps(bench, sections)]
         for section in sections:
-            steps += _PLANNERS[section](bench)
+            steps += [(section, step) for step in _PLANNERS[section](bench)]
         try:
             _walk(steps, results, console)
         finally:
@@ -57,7 +57,7 @@ def _short(failure: Exception) -> str:
     return f"{type(failure).__name__}: {lines[-1]}".replace(str(REPOSITORY), ".")[:_SHORT_CHARACTERS]
 
 
-def _walk(steps: list[Step], results: Results, console: Console) -> None:
+def _walk(steps: list[tuple[str, Step]], results: Results, console: Console) -> None:
     broken: set[str] = set()
     columns = (
         SpinnerColumn(),
@@ -68,14 +68,14 @@ def _walk(steps: list[Step], results: Results, console: Console) -> None:
     )
     with Progress(*columns, console=console, refresh_per_second=2, transient=True) as progress:
         task = progress.add_task("", total=len(steps))
-        for step in steps:
+        for section, step in steps:
             progress.update(task, description=step.title)
-            if step.group not in broken:
+            if step.cleans_up or step.group not in broken:
                 try:
                     step.work()
                 except Exception as failure:
                     broken.add(step.group)
-                    results.failures.append(f"{step.title}: {_short(failure)}")
+                    results.failures.append(f"{section}: {step.title}: {_short(failure)}")
                     said = f"{step.title} failed, the rest of {step.group} is left out: {failure}"
                     console.print(said, style="red", markup=False, highlight=False)
             progress.advance(task)

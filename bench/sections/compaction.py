@@ -56,7 +56,7 @@ def steps(bench: Bench) -> list[Step]:
             title = f"{name}: compaction, {round_text(number, counted, bench.settings.rounds)}"
             work = partial(measure, bench, name, brokers, source, number, counted)
             planned.append(Step(title, f"compaction on {name}", work))
-    planned += [Step(f"{name}: stop", f"compaction on {name}", partial(end, name, brokers)) for name in names]
+    planned += [Step(f"{name}: stop", f"compaction on {name}", partial(end, name, brokers), True) for name in names]
     return planned
 
 
@@ -67,11 +67,14 @@ def make(bench: Bench, source: Path) -> None:
 
 
 def begin(bench: Bench, name: str, brokers: Brokers) -> None:
-    brokers[name] = new_broker(name, bench.peers.directory / f"{name}-compaction", PROPERTIES).start()
+    brokers[name] = new_broker(name, bench.peers.directory / f"{name}-compaction", PROPERTIES)
+    brokers[name].start()
 
 
 def end(name: str, brokers: Brokers) -> None:
-    brokers.pop(name).stop()
+    broker = brokers.pop(name, None)
+    if broker is not None and broker.running:
+        broker.stop()
 
 
 def measure(bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool) -> None:

@@ -61,12 +61,10 @@ def _steps_at(bench: Bench, partitions: int, places: Places) -> list[Step]:
     names, rounds = bench.peers.names, bench.settings.rounds
     planned: list[Step] = []
 
-    def once(what: str, work: Any) -> None:
+    def once(what: str, work: Any, cleans_up: bool = False) -> None:
         for name in names:
-            title = f"{name}: {partitions} partitions, {what}"
-            planned.append(
-                Step(title, f"{partitions} partitions on {name}", partial(work, bench, name, partitions, places))
-            )
+            title, group = f"{name}: {partitions} partitions, {what}", f"{partitions} partitions on {name}"
+            planned.append(Step(title, group, partial(work, bench, name, partitions, places), cleans_up))
 
     def in_rounds(what: str, work: Any, warm: bool = True) -> None:
         for number, counted in bench.rounds():
@@ -83,7 +81,7 @@ def _steps_at(bench: Bench, partitions: int, places: Places) -> list[Step]:
         once("memory after connections", memory_of_connections)
     if partitions == STARTED_PARTITIONS:
         in_rounds("start", start, warm=False)
-    once("remove", remove)
+    once("remove", remove, cleans_up=True)
     return planned
 
 
@@ -97,11 +95,11 @@ def _counted(work: Any, counted: bool, bench: Bench, name: str, partitions: int,
 def create(bench: Bench, name: str, partitions: int, places: Places) -> None:
     broker = new_broker(name, bench.peers.directory / f"{name}-scale-{partitions}")
     broker.start_timeout_seconds = broker.stop_timeout_seconds = _SLOW_SECONDS
-    broker.start()
     whole, rest = divmod(partitions, PARTITIONS_PER_TOPIC)
     sizes = [PARTITIONS_PER_TOPIC] * whole + ([rest] if rest else [])
     topics = {f"scale-{number}": size for number, size in enumerate(sizes)}
     place = places[name, partitions] = Place(broker, topics)
+    broker.start()
     with connect(broker) as connection:
         for topic, size in topics.items():
             place.topic_ids[create_topic(connection, topic, size).hex()] = size
@@ -189,11 +187,12 @@ def start(bench: Bench, name: str, partitions: int, places: Places) -> Measured:
     seconds = seconds_to_acknowledge(place.broker, produce_request(topic, size - 1, one_record().data, 0))
     with connect(place.broker) as connection:
         for name_, count in place.topics.items():
-            end_offsets(connection, name_, range(count))
+            end_offsets(connection, name_, range(count), wait_seconds=_SLOW_SECONDS)
     return f"scale.start.{partitions}", seconds, {"seconds": seconds, "stop_seconds": stop_seconds}
 
 
 def remove(bench: Bench, name: str, partitions: int, places: Places) -> None:
-    broker = places.pop((name, partitions)).broker
-    broker.kill()
-    shutil.rmtree(broker.directory, ignore_errors=True)
+    place = places.pop((name, partitions), None)
+    if place is not None:
+        place.broker.kill()
+        shutil.rmtree(place.broker.directory, ignore_errors=True)

@@ -81,3 +81,11 @@ def test_figures_have_three_digits_and_a_unit(value: float | None, unit: str, te
 def test_ratios_have_no_false_precision() -> None:
     assert ratio_text(23.456) == "23x"
     assert ratio_text(1.234) == "1.23x"
+
+
+def test_sections_that_were_measured_again_are_named() -> None:
+    later = {"scale": {"date": "2025-02-01", "seconds": 300.0}}
+    text = generated({**CONTENT, "measured_later": later}, OUTCOMES, "plot.png")
+    assert (
+        "the whole run took 10 minutes.\nMeasured again, in runs of their own: scale (2025-02-01, 5 minutes).\n" in text
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import settings
-from bench.results import Outcome, Results, from_json, to_json, write_json
+from bench.results import Outcome, Results, from_json, replaced, to_json, write_json
 from bench.rows import KAFKA, OTTLA, SECTIONS, Row, rows
 
 RATE = Row("produce.small.1", "small requests", "req/s", 3.0)
@@ -55,3 +55,31 @@ def test_kept_run_gives_the_same_outcomes(tmp_path: Path) -> None:
         (TIME.key, None, None),
     ]
     assert kept[0].baseline == [1.0, 3.0, 2.0]
+
+
+def test_a_section_takes_its_place_in_a_kept_run() -> None:
+    kept_row, other_row = {"key": "scale.start.10", "ratio": 1.0}, {"key": "produce.small.1", "ratio": 2.0}
+    kept = {
+        "date": "2025-01-31",
+        "rows": [kept_row, other_row],
+        "limits": {"fetch.1m": 1.0},
+        "failures": ["scale: kafka: start: it did not", "produce: a row: failed"],
+        "runs": [{"row": "scale.start.10", "seconds": 9}, {"row": "produce.small.1", "seconds": 2}],
+    }
+    row, new_row = {"key": "scale.start.10", "ratio": 3.0}, {"key": "scale.memory.10", "ratio": 4.0}
+    newer = {
+        "date": "2025-02-01",
+        "rounds": 3,
+        "seconds": 60.0,
+        "stolen": 0.0,
+        "rows": [row, new_row],
+        "limits": {},
+        "failures": [],
+        "runs": [{"row": "scale.start.10", "seconds": 5}],
+    }
+    whole = replaced(kept, newer, ("scale",))
+    assert whole["rows"] == [row, other_row, new_row]
+    assert whole["runs"] == [{"row": "produce.small.1", "seconds": 2}, {"row": "scale.start.10", "seconds": 5}]
+    assert whole["failures"] == ["produce: a row: failed"]
+    assert whole["date"] == "2025-01-31"
+    assert whole["measured_later"]["scale"]["date"] == "2025-02-01"
