@@ -17,6 +17,8 @@ _MAX_BYTES = 50 * 1024 * 1024
 _PARTITION_BYTES = 1024 * 1024
 _MAX_WAIT_MS = 500
 _QUIET_ANSWERS = 20
+# A broker with very many partitions may think about its first answer for a while.
+_PATIENCE_SECONDS = 180.0
 
 
 class Session:
@@ -102,7 +104,7 @@ def drain(connection: Connection, topic_ids: dict[bytes, int], total_bytes: int)
 def work(specification: Specification) -> Figures:
     topic_ids = {bytes.fromhex(topic_id): count for topic_id, count in specification["topic_ids"].items()}
     total_bytes = int(specification["total_bytes"])
-    with Connection(int(specification["port"])) as connection:
+    with Connection(int(specification["port"]), timeout_seconds=_PATIENCE_SECONDS) as connection:
         drain(connection, topic_ids, total_bytes)
         passes = requests = 0
         started = time.perf_counter()

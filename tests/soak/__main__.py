@@ -61,7 +61,7 @@ several codecs and kinds of topics: only what was destroyed may be missing.""",
     ),
     Part(
         "Models",
-        "Log and compaction against plain lists, with a crash at any call to the disk.",
+        "Log and compaction against plain lists, with a crash at any call to the disk, recovery included.",
         "tests/property/log",
         "examples",
         "1200 each",

@@ -42,7 +42,7 @@ from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, Executor, IdSource
-from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor, usual_open_files
+from ottla.runtime.real import PatientExecutor, SystemClock, SystemIds, ThreadExecutor, usual_open_files
 from ottla.runtime.real_disk import RealDisk
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Broker:
         self._disk.open_files.limit = config.max_open_files or usual_open_files()
         self._threads: list[ThreadExecutor] = []
         self._executor = executor or self._new_threads()
-        self._executor_of_cleaner = executor or self._new_threads(1, CLEANER_NICENESS)
+        self._executor_of_cleaner = executor or PatientExecutor(self._new_threads(1, CLEANER_NICENESS))
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
         self.quotas = BrokerQuotas(self.clock, config.quota_windows, config.controller_quota_windows)
         self._stack = contextlib.AsyncExitStack()

@@ -14,6 +14,9 @@ from ottla.runtime.open_files import DEFAULT_LIMIT
 
 Result = TypeVar("Result")
 
+# Where the loop has work for all of its time, a third of the time is left for what waits for it.
+PATIENCE = 2.0
+
 ZERO_UUID = bytes(16)
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
@@ -40,6 +43,24 @@ class ThreadExecutor:
 
     def shutdown(self) -> None:
         self._pool.shutdown(wait=True)
+
+
+class PatientExecutor:
+    """For long work in many small pieces: after each it waits, the longer the more the loop had to do meanwhile.
+
+    A lower priority is not enough. Between its calls into the kernel a thread holds the interpreter's lock, and one
+    that others go before may hold it for milliseconds, in which the loop stands still.
+    """
+
+    def __init__(self, executor: ThreadExecutor) -> None:
+        self._executor = executor
+
+    async def run(self, work: Callable[..., Result], /, *args: object) -> Result:
+        before = time.thread_time()
+        result = await self._executor.run(work, *args)
+        busy_seconds = time.thread_time() - before
+        await asyncio.sleep(busy_seconds * PATIENCE)
+        return result
 
 
 def _step_back(niceness: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.property.examples import examples, is_soak
+from tests.property.examples import examples
 from tests.property.log.holes import check_survivors, has_hole
 from tests.unit.log.fragile import FragileDisk, end_tasks
 from tests.unit.log.support import START_MS, Rig, append, batch_of, read_all, whole_batches
@@ -257,7 +257,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(operation=st.sampled_from(OPERATIONS), calls=st.integers(0, 25), seed=st.integers(0, 2**32))
     def crash_inside(self, operation: str, calls: int, seed: int) -> None:
-        """At any call to the disk of whatever is under way, the start after a clean stop included."""
+        """At any call to the disk of whatever is under way, and once more in the start after that."""
         flushed, log = self.log.flushed_offset, self.log
         with self.disk.cut_after(calls):
             self._do(operation)
@@ -267,7 +267,12 @@ class LogMachine(RuleBasedStateMachine):
         self.log = log
         end_tasks(self.loop)
         self.disk.power_on()
-        self.crash(seed)
+        self.disk.crash(random.Random(seed).randrange)
+        with self.disk.cut_after(calls // 2):
+            self.loop.run_until_complete(self.rig.open())
+        end_tasks(self.loop)
+        self.disk.power_on()
+        self.crash(seed + 1)
 
     def _do(self, operation: str) -> None:
         if operation == "append":
@@ -401,7 +406,6 @@ LogMachine.TestCase.settings = settings(
     max_examples=examples(60),
     stateful_step_count=40,
     deadline=None,
-    derandomize=not is_soak(),
     suppress_health_check=list(HealthCheck),
 )
 TestLogModel = LogMachine.TestCase
