@@ -128,7 +128,6 @@ class BrokerRig:
         self.loop.set_exception_handler(self.complaints.handle_loop_error)
         self._logger = logging.getLogger("ottla")
         self._logger.propagate = False
-        self._logger.addHandler(self.complaints)
         self._clock = LoopClock(self.loop)
         self.disk = MemoryDisk(self._clock.now_ms, DISK_BYTES)
         self._ids = SmallIds(1)
@@ -139,7 +138,12 @@ class BrokerRig:
         self.door = Door(self.broker, self.loop, self._executor)
 
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return self.loop.run_until_complete(work)
+        """What other targets in this process make a log complain of is none of this broker's."""
+        self._logger.addHandler(self.complaints)
+        try:
+            return self.loop.run_until_complete(work)
+        finally:
+            self._logger.removeHandler(self.complaints)
 
     async def _new_store(self) -> InlineEngine:
         return InlineEngine()
@@ -172,7 +176,6 @@ class BrokerRig:
         finally:
             self._store.discard()
             self.loop.close()
-            self._logger.removeHandler(self.complaints)
 
     def restart(self) -> None:
         self._run(self.broker.shutdown())

@@ -1,8 +1,9 @@
 """The files of a partition as a start may find them: after a crash, from another broker, from a failing disk.
 
 An input is a list of pieces: one byte for the file, two for its length, then what is in it. What must hold: the log is
-loaded, or its directory is refused with an OSError. A log that was loaded after a crash is whole: every batch reads,
-offsets rise, CRCs fit; it takes an append; and closing and loading it again changes nothing.
+loaded, or its directory is refused with an OSError. A log that was loaded after a crash is whole, but for damage below
+its recovery point, which stays: every batch reads, offsets rise, CRCs fit; it takes an append; and closing and loading
+it again changes nothing.
 """
 
 import logging
@@ -122,7 +123,7 @@ class LogDirectoryTarget(PlainTarget):
             log = await rig.open()
         except (OSError, KafkaError) as error:
             return {type(error).__name__}
-        if is_clean:
+        if is_clean or rig.directory.damaged_bytes:
             self._try_to_read(log)
         else:
             await self._check(rig, log)
@@ -132,7 +133,7 @@ class LogDirectoryTarget(PlainTarget):
     async def _check(self, rig: Rig, log: Log) -> None:
         before = content_of(log)
         try:
-            await append(log, batch_of([b"one more"]))
+            await append(log, batch_of([b"one more"]), leader_epoch=max(log.leader_epochs.latest_epoch, 0))
         except KafkaError:
             return
         after = content_of(log)
@@ -145,7 +146,7 @@ class LogDirectoryTarget(PlainTarget):
 
     @staticmethod
     def _try_to_read(log: Log) -> None:
-        """After a clean stop files are believed: reading may fail, and must not go round in circles."""
+        """Where files are believed, or damage stays, reading may fail, and must not go round in circles."""
         offset = log.log_start_offset
         for _ in range(1000):
             try:
