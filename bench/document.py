@@ -37,22 +37,19 @@ def write_document(content: dict[str, Any], outcomes: list[Outcome], page: Path 
 
 def generated(content: dict[str, Any], outcomes: list[Outcome], plot_name: str) -> str:
     machine = content["machine"]
+    later = content.get("measured_later", {})
+    again = ", ".join(f"{name} ({run['date']}, {run['seconds'] / 60:.0f} minutes)" for name, run in later.items())
     lines = [
         f"Measured on {content['date']}: {machine['cores']} cores ({machine['processor']}),",
         f"{machine['memory_gib']} GiB, {machine['system']}, Python {machine['python']}, Java {machine['java']};",
         f"Ottla {machine['ottla']}, Apache Kafka {machine['kafka']} (1 GB heap),",
         f"confluent-kafka {machine['confluent-kafka']}. Medians of {content['rounds']} runs;",
         f"the whole run took {content['seconds'] / 60:.0f} minutes.",
+        *([f"Measured again, in runs of their own: {again}."] if again else []),
         "",
         f"| work | {TITLES[KAFKA]} | {TITLES[OTTLA]} | ratio | goal | |",
         "|---|---:|---:|---:|---:|---|",
     ]
-    later = content.get("measured_later", {})
-    if later:
-        said = ", ".join(
-            f"{name} ({facts['date']}, {facts['seconds'] / 60:.0f} minutes)" for name, facts in later.items()
-        )
-        lines[5:5] = [f"Measured again, in runs of their own: {said}."]
     for outcome in outcomes:
         row = outcome.row
         cells = (

@@ -129,12 +129,8 @@ def replaced(kept: dict[str, Any], newer: dict[str, Any], sections: tuple[str, .
         + [row for row in newer["rows"] if row["key"] not in known],
         "limits": {**kept["limits"], **newer["limits"]},
         "failures": failures + newer["failures"],
-        "runs": [run for run in kept["runs"] if not _is_of(run, rows)] + newer["runs"],
+        "runs": [run for run in kept["runs"] if run["row"] not in rows] + newer["runs"],
     }
-
-
-def _is_of(run: dict[str, Any], rows: dict[str, Any]) -> bool:
-    return any(run["row"] == key or run["row"].startswith(f"{key}.") for key in rows)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

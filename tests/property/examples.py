@@ -5,9 +5,5 @@ import os
 TIMES_IN_SOAK = 20
 
 
-def is_soak() -> bool:
-    return bool(os.environ.get("OTTLA_SOAK"))
-
-
 def examples(usual: int) -> int:
-    return usual * TIMES_IN_SOAK if is_soak() else usual
+    return usual * TIMES_IN_SOAK if os.environ.get("OTTLA_SOAK") else usual
