@@ -66,8 +66,12 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Short measurements and a large log of 1 GB.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON on standard output.")] = False,
     brokers: Annotated[str, typer.Option(help="Brokers to measure, separated by commas.")] = f"{KAFKA},{OTTLA}",
-    into: Annotated[Path | None, typer.Option(help="Let the sections take their place in this kept run.")] = None,
-    render: Annotated[Path | None, typer.Option(help="Measure nothing; write the page from this kept run.")] = None,
+    into: Annotated[
+        Path | None, typer.Option(exists=True, help="Let the sections take their place in this kept run.")
+    ] = None,
+    render: Annotated[
+        Path | None, typer.Option(exists=True, help="Measure nothing; write the page from this kept run.")
+    ] = None,
 ) -> None:
     console = Console(stderr=as_json)
     if not console.is_terminal:

@@ -35,16 +35,25 @@ def write_document(content: dict[str, Any], outcomes: list[Outcome], page: Path 
     draw(outcomes, plot)
 
 
+def _again(name: str, run: dict[str, Any]) -> str:
+    return f"{name} ({run['date']}, {run['seconds'] / 60:.0f} minutes{_withheld(run)})"
+
+
+def _withheld(run: dict[str, Any]) -> str:
+    """How much of the processors' time a virtual machine asked for and did not get."""
+    return f", {run['stolen']:.1%} of processor time withheld by the host" if "stolen" in run else ""
+
+
 def generated(content: dict[str, Any], outcomes: list[Outcome], plot_name: str) -> str:
     machine = content["machine"]
     later = content.get("measured_later", {})
-    again = ", ".join(f"{name} ({run['date']}, {run['seconds'] / 60:.0f} minutes)" for name, run in later.items())
+    again = ", ".join(_again(name, run) for name, run in later.items())
     lines = [
         f"Measured on {content['date']}: {machine['cores']} cores ({machine['processor']}),",
         f"{machine['memory_gib']} GiB, {machine['system']}, Python {machine['python']}, Java {machine['java']};",
         f"Ottla {machine['ottla']}, Apache Kafka {machine['kafka']} (1 GB heap),",
         f"confluent-kafka {machine['confluent-kafka']}. Medians of {content['rounds']} runs;",
-        f"the whole run took {content['seconds'] / 60:.0f} minutes.",
+        f"the whole run took {content['seconds'] / 60:.0f} minutes{_withheld(content)}.",
         *([f"Measured again, in runs of their own: {again}."] if again else []),
         "",
         f"| work | {TITLES[KAFKA]} | {TITLES[OTTLA]} | ratio | goal | |",

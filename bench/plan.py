@@ -22,9 +22,9 @@ class Bench:
     peers: Peers
     results: Results
 
-    def rounds(self) -> Iterator[tuple[int, bool]]:
+    def rounds(self, counted: int | None = None) -> Iterator[tuple[int, bool]]:
         """Number of the round and whether it counts; the warm ones come first and do not."""
-        for number in range(-self.settings.warm_rounds, self.settings.rounds):
+        for number in range(-self.settings.warm_rounds, self.settings.rounds if counted is None else counted):
             yield number, number >= 0
 
 

@@ -2,13 +2,19 @@
 
 A topic is filled with keyed records and then told to compact. Its closed segments count as cleaned when the broker's
 `cleaner-offset-checkpoint`, a file that both brokers write, has reached the segment that is still open. This happens
-twice in each round: beside a producer of a fixed rate, whose slowest answers are compared with those it had before, and
-beside a producer as fast as it can be, whose rate is compared.
+beside a producer of a fixed rate, whose slowest answers are compared with those it had before, and beside a producer as
+fast as it can be, whose rate is compared.
+
+The slowest answers depend on what the host gives to its machines more than on anything else. So they have more rounds
+than other figures, and are also taken beside a process that only computes, with the priority of Ottla's cleaner: what
+that costs a producer is what a busy processor costs, whatever it is busy with.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,9 +28,10 @@ from tests.peers.process import ServerProcess
 from bench.job import Figures, run_job
 from bench.peers import connect, fresh_topic, new_broker, port_of, remove_topic
 from bench.plan import Bench, Step, round_text
-from bench.rows import CLEANING, QUIET
+from bench.rows import CLEANING, COMPUTING, QUIET
 from bench.settings import KIB, MIB
 from bench.wire import RefusedError, alter_topic, create_topic
+from ottla.broker.broker import CLEANER_NICENESS
 
 SEGMENT_BYTES = 64 * MIB
 BATCH_BYTES = 16 * KIB
@@ -51,11 +58,15 @@ def steps(bench: Bench) -> list[Step]:
         Step(f"{name}: start for compaction", f"compaction on {name}", partial(begin, bench, name, brokers))
         for name in names
     ]
-    for number, counted in bench.rounds():
-        for name in names:
-            title = f"{name}: compaction, {round_text(number, counted, bench.settings.rounds)}"
-            work = partial(measure, bench, name, brokers, source, number, counted)
-            planned.append(Step(title, f"compaction on {name}", work))
+    for what, measure, rounds in (
+        ("paced producer", beside_paced, bench.settings.rounds * bench.settings.compaction_latency_pairs),
+        ("fast producer", beside_fast, bench.settings.rounds),
+    ):
+        for number, counted in bench.rounds(rounds):
+            for name in names:
+                title = f"{name}: compaction, {what}, {round_text(number, counted, rounds)}"
+                work = partial(measure, bench, name, brokers, source, number, counted)
+                planned.append(Step(title, f"compaction on {name}", work))
     planned += [Step(f"{name}: stop", f"compaction on {name}", partial(end, name, brokers), True) for name in names]
     return planned
 
@@ -77,31 +88,55 @@ def end(name: str, brokers: Brokers) -> None:
         broker.stop()
 
 
-def measure(bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool) -> None:
-    broker, settings = brokers[name], bench.settings
-    suffix = number + settings.warm_rounds
-    paced = {"rate": settings.compaction_rate}
-    fast = {
+def beside_paced(bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool) -> None:
+    topic = f"paced-{number + bench.settings.warm_rounds}"
+    load = {"rate": bench.settings.compaction_rate}
+    seconds = bench.settings.compaction_quiet_seconds
+    with fresh_topic(brokers[name], "load-computing"), computing():
+        floor_load = {**load, "port": port_of(brokers[name]), "topic": "load-computing", "seconds": seconds}
+        floor = run_job("paced", floor_load)
+    quiet, busy, cleaned = beside(bench, brokers[name], source, topic, "paced", load)
+    if counted:
+        keep_pair(bench, name, "compaction.floor", quiet, floor, "p99_ms", COMPUTING)
+        bench.results.keep("compaction.rate", name, cleaned)
+        bench.results.add("compaction.rate", name, cleaned["bytes_per_second"] / 1e6)
+        keep_pair(bench, name, "compaction.p99", quiet, busy, "p99_ms")
+
+
+def beside_fast(bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool) -> None:
+    topic = f"fast-{number + bench.settings.warm_rounds}"
+    load = {
         "batch_bytes": BATCH_BYTES,
         "connections": 1,
         "chunk_requests": 8,
         "window_chunks": 2,
-        "limit_bytes": settings.produce_limit_bytes,
+        "limit_bytes": bench.settings.produce_limit_bytes,
         "verify": False,
+        "warm_seconds": 0.2,
     }
-    quiet, busy, cleaned = beside(bench, broker, source, f"paced-{suffix}", "paced", paced)
-    quiet_rate, busy_rate, _ = beside(bench, broker, source, f"fast-{suffix}", "produce", {**fast, "warm_seconds": 0.2})
-    if not counted:
-        return
-    bench.results.keep("compaction.rate", name, cleaned)
-    bench.results.add("compaction.rate", name, cleaned["bytes_per_second"] / 1e6)
-    for key, quietly, busily, figure in (
-        ("compaction.p99", quiet, busy, "p99_ms"),
-        ("compaction.produce", quiet_rate, busy_rate, "requests_per_second"),
-    ):
-        for side, figures in ((QUIET, quietly), (CLEANING, busily)):
-            bench.results.keep(f"{key}.{name}", f"{name}, {side}", figures)
-            bench.results.add(f"{key}.{name}", side, figures[figure])
+    quiet, busy, _ = beside(bench, brokers[name], source, topic, "produce", load)
+    if counted:
+        keep_pair(bench, name, "compaction.produce", quiet, busy, "requests_per_second")
+
+
+def keep_pair(
+    bench: Bench, name: str, key: str, quiet: Figures, busy: Figures, figure: str, how: str = CLEANING
+) -> None:
+    for side, figures in ((QUIET, quiet), (how, busy)):
+        bench.results.keep(f"{key}.{name}", f"{name}, {side}", figures)
+        bench.results.add(f"{key}.{name}", side, figures[figure])
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """A process that only computes, for the length of the block."""
+    spin = f"import os; os.nice({CLEANER_NICENESS})\nwhile True: pass"
+    process = subprocess.Popen([sys.executable, "-c", spin])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def beside(
