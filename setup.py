@@ -24,7 +24,7 @@ HOT_MODULES = (
     "ottla.broker.metrics_requests",
     "ottla.broker.metrics_text",
     "ottla.broker.outbox",
-    "ottla.broker.promise",
+    "ottla.runtime.promise",
     "ottla.broker.vigil",
     "ottla.log.log",
     "ottla.log.segment",

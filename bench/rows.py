@@ -84,6 +84,7 @@ def rows(settings: Settings) -> list[Row]:
         _growth("depth.growth.random", f"fetch anywhere, log of {large} beside {small}"),
         *_scale_rows(settings),
         *_compaction_rows(),
+        *_group_rows(settings),
     ]
 
 
@@ -108,6 +109,26 @@ def _scale_rows(settings: Settings) -> list[Row]:
             "MB",
             higher_is_better=False,
         ),
+    ]
+
+
+def _group_rows(settings: Settings) -> list[Row]:
+    found = [Row("groups.performance", "Kafka's ConsumerPerformance, in a group", "rec/s", 1.0)]
+    for protocol in ("classic", "consumer"):
+        for size in settings.group_sizes:
+            group = f"{protocol} group of {size} stable after one"
+            found += [
+                Row(f"groups.joins.{protocol}.{size}", f"{group} joins", "s", 0.9, False, goal_text="about 1x"),
+                Row(f"groups.dies.{protocol}.{size}", f"{group} dies", "s", 0.9, False, goal_text="about 1x"),
+            ]
+    count = f"{settings.group_count:,} groups"
+    return [
+        *found,
+        Row("groups.commits", "commits of offsets, 8 connections", "commits/s", 1.0),
+        Row("groups.load", f"start with {count}", "s", higher_is_better=False, at_most=5.0),
+        Row("groups.list", f"list {count}", "s", higher_is_better=False, at_most=1.0),
+        Row("transactions.raw", "transactions of one record, 8 connections", "txn/s", 1.0),
+        Row("transactions.java", "transactions of one record, one Java producer", "txn/s", 1.0),
     ]
 
 
@@ -136,4 +157,4 @@ def _growth(key: str, title: str) -> Row:
     return Row(key, title, "req/s", 0.9, baseline=SMALL_LOG, candidate=LARGE_LOG, goal_text="about 1x")
 
 
-SECTIONS = ("startup", "produce", "fetch", "clients", "java", "depth", "scale", "compaction")
+SECTIONS = ("startup", "produce", "fetch", "clients", "java", "depth", "scale", "compaction", "groups", "transactions")

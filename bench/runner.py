@@ -13,7 +13,19 @@ from tests.peers.paths import CACHE, REPOSITORY
 from bench.peers import Peers, require_disk
 from bench.plan import Bench, Step
 from bench.results import Results
-from bench.sections import clients, compaction, depth, fetch, java, limits, produce, scale, startup
+from bench.sections import (
+    clients,
+    compaction,
+    depth,
+    fetch,
+    groups,
+    java,
+    limits,
+    produce,
+    scale,
+    startup,
+    transactions,
+)
 from bench.settings import GIB, Settings
 
 _PLANNERS = {
@@ -25,6 +37,8 @@ _PLANNERS = {
     "depth": depth.steps,
     "scale": scale.steps,
     "compaction": compaction.steps,
+    "groups": groups.steps,
+    "transactions": transactions.steps,
 }
 _SPARE_DISK_BYTES = 8 * GIB
 _SHORT_CHARACTERS = 400

@@ -45,6 +45,12 @@ class Settings:
     compaction_quiet_seconds: float = 3.0
     # the slowest hundredth of some thousand answers says little of one run: what else the host does decides it
     compaction_latency_pairs: int = 3
+    group_sizes: tuple[int, ...] = (2, 20, 100)
+    group_changes: int = 3
+    group_count: int = 10_000
+    commit_seconds: float = 3.0
+    consumer_bytes: int = 384 * MIB
+    transaction_seconds: float = 3.0
 
 
 def full(rounds: int | None = None) -> Settings:
@@ -74,4 +80,9 @@ def quick(rounds: int | None = None) -> Settings:
         compaction_keys=300_000,
         compaction_quiet_seconds=1.5,
         compaction_latency_pairs=1,
+        group_changes=1,
+        group_count=2_000,
+        commit_seconds=1.0,
+        consumer_bytes=64 * MIB,
+        transaction_seconds=1.0,
     )

@@ -17,6 +17,7 @@ from ottla.protocol.framing import decode_response, encode_request
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -42,6 +43,8 @@ METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
 ALTER_CONFIGS_VERSION = 1
+FIND_COORDINATOR_VERSION = 4
+GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
 
 _LATEST = -1
 _NO_SESSION_EPOCH = -1
@@ -179,6 +182,18 @@ def alter_topic(connection: Connection, topic: str, configs: Mapping[str, str]) 
     request = IncrementalAlterConfigsRequest(resources=[resource])
     (altered,) = connection.call(request, ALTER_CONFIGS_VERSION).responses
     check(altered.error_code, f"configuring topic {topic}")
+
+
+def wait_for_coordinator(connection: Connection, kind: int, wait_seconds: float = 60.0) -> None:
+    """Have the topic of a coordinator created and loaded: the first who asks is told to come back."""
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["first"])
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        (found,) = connection.call(request, FIND_COORDINATOR_VERSION).coordinators
+        if found.error_code not in _NOT_YET or time.monotonic() > deadline:
+            check(found.error_code, "finding a coordinator")
+            return
+        time.sleep(0.02)
 
 
 def end_offset(connection: Connection, topic: str, partition: int, wait_seconds: float = 0.0) -> int:

@@ -1,4 +1,7 @@
-"""`python -m tests.soak`: the long forms of the tests of crashes and damage, with their results in docs/SOAK.md."""
+"""`python -m tests.soak`: the long forms of the tests of crashes and damage, with their results in docs/SOAK.md.
+
+With titles behind it, only those: `python -m tests.soak Kills "Exactly once"`.
+"""
 
 import os
 import random
@@ -50,6 +53,26 @@ acknowledged record must be there, once, in order, and where its acknowledgement
         "nothing lost",
     ),
     Part(
+        "Exactly once",
+        """\
+Jobs that read, write and commit in transactions, in Python and in Java, two at a time, are killed and started again,
+and so is the broker, 30 times for each language: at `read_committed` every input comes out once, in order.""",
+        "tests/compat/clients/transactions/test_exactly_once.py",
+        "kills",
+        "60",
+        "each exactly once",
+    ),
+    Part(
+        "Churn",
+        """\
+Members of a group join, leave, hang, are killed and come back, 120 moves for each protocol: no partition has two
+owners, none is left without one, no committed offset goes back.""",
+        "tests/compat/clients/groups/test_churn.py",
+        "moves",
+        "360",
+        "one owner at a time",
+    ),
+    Part(
         "Damage",
         """\
 Every kind of damage to every kind of file of a partition, after a stop, after a kill and under a running broker, for
@@ -74,7 +97,14 @@ def main() -> int:
     console = Console()
     seed = os.environ.get("OTTLA_SEED") or str(random.SystemRandom().randrange(2**32))
     worst = 0
+    known = [part.title for part in PARTS]
+    wanted = sys.argv[1:] or known
+    if unknown := sorted(set(wanted) - set(known)):
+        console.print(f"expected some of {', '.join(known)}; got {', '.join(unknown)}", style="red")
+        return 2
     for part in PARTS:
+        if part.title not in wanted:
+            continue
         began = time.monotonic()
         with console.status(f"{part.title.lower()}: this takes some minutes"):
             done = subprocess.run(

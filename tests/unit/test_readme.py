@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from tests.peers.ottla import OttlaBroker
 
 from ottla.broker.config import BrokerConfig
@@ -51,30 +52,48 @@ class DocumentedBroker(OttlaBroker):
 
 
 def test_the_readme_has_the_examples_that_are_tested_here() -> None:
-    assert len(blocks("python")) == 1
+    assert len(blocks("python")) == 2
     assert len(OTTLA_COMMANDS) >= 3
 
 
 def test_the_tour(tmp_path: Path) -> None:
-    """Twice, with a restart between: everything is still there."""
-    (code,) = blocks("python")
+    """Twice, with a restart between: everything is still there, and nothing is billed twice."""
+    tour, billing = blocks("python")
     expected = [f"{number} b'customer-1' b'order {number}'" for number in range(10)]
     with OttlaBroker(tmp_path) as broker:
         for _ in range(2):
-            assert "localhost:9092" in code
-            ported = code.replace("localhost:9092", f"localhost:{broker.port}")
-            done = subprocess.run(
-                [sys.executable, "-c", ported],
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_SECONDS,
-                cwd=tmp_path,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-            assert done.stdout.splitlines() == expected
+            assert run_example(tour, broker, tmp_path) == expected
+            assert run_example(billing, broker, tmp_path) == ["billed 10 orders"]
             assert broker.stop() == 0
             broker.start()
+        assert all_values(broker, "bills") == [f"bill for order {number % 10}".encode() for number in range(20)]
+
+
+def run_example(code: str, broker: OttlaBroker, directory: Path) -> list[str]:
+    assert "localhost:9092" in code
+    ported = code.replace("localhost:9092", f"localhost:{broker.port}")
+    done = subprocess.run(
+        [sys.executable, "-c", ported],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        cwd=directory,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def all_values(broker: OttlaBroker, topic: str) -> list[bytes | None]:
+    """What a reader of committed records finds in partition 0."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "all", "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=TIMEOUT_SECONDS)
+    found: list[bytes | None] = []
+    while consumer.position([TopicPartition(topic, 0)])[0].offset < end:
+        found += [message.value() for message in consumer.consume(100, timeout=1)]
+    consumer.close()
+    return found
 
 
 @pytest.mark.parametrize("command", [command for command in OTTLA_COMMANDS if command.endswith("--help")])

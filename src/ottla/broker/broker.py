@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker import api
 from ottla.broker.config import BrokerConfig
 from ottla.broker.config_dynamic import DynamicConfig, broker_lists
+from ottla.broker.coordinators import Coordinators
 from ottla.broker.directories import DirectoryRegister, expect_store, join_cluster, open_first, open_others
 from ottla.broker.dispatch import Dispatcher, registered_handlers
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.markers import EndTransaction
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.quotas.broker_quotas import BrokerQuotas
 from ottla.broker.quotas.enforcement import Enforcement
 from ottla.broker.server import Server
 from ottla.cluster.broker_lifecycle import BrokerIdInUse, BrokerLifecycle
 from ottla.cluster.config_changes import ConfigRules
-from ottla.cluster.controller import Controller, ControllerSettings, NewTopic
+from ottla.cluster.controller import Controller, ControllerSettings
 from ottla.cluster.image import ClusterImage, Endpoint
 from ottla.cluster.layout import ensure_layout
 from ottla.cluster.metadata import MetadataCache
@@ -35,15 +36,16 @@ from ottla.cluster.registry import CorruptNode
 from ottla.cluster.requests import Charge, free_of_charge
 from ottla.coordination.embedded import EmbeddedStore
 from ottla.coordination.store import Store, StoreError
+from ottla.groups.coordinator import GroupCoordinator
 from ottla.log.cleaner import LogCleaner
 from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager
-from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Clock, Disk, Executor, IdSource
 from ottla.runtime.real import PatientExecutor, SystemClock, SystemIds, ThreadExecutor, usual_open_files
 from ottla.runtime.real_disk import RealDisk
+from ottla.transactions import TransactionCoordinator
 
 if TYPE_CHECKING:
     from ottla.broker.http_pages import Watching
@@ -54,7 +56,6 @@ RETRY_SECONDS = 1.0
 STORE_FILE = "ottla-store.sqlite3"
 # Compaction takes what requests leave of the processor: about a tenth of a thread's share where both want all of it.
 CLEANER_NICENESS = 10
-ANY_HOST = ("", "0.0.0.0", "::")
 
 assert api.__all__, "importing the package registers the handlers"
 
@@ -86,6 +87,7 @@ class Broker:
     controller: Controller
     replicas: ReplicaManager
     producer_ids: ProducerIds
+    coordinators: Coordinators
 
     def __init__(
         self,
@@ -123,6 +125,7 @@ class Broker:
         self._image_changed = asyncio.Event()
         self.all_directories_failed = asyncio.Event()
         self.cleaner: LogCleaner | None = None
+        self.transaction_enders: dict[str, EndTransaction] = {}
 
     def _new_threads(self, threads: int = 4, niceness: int = 0) -> ThreadExecutor:
         """Some that end with the broker."""
@@ -135,6 +138,14 @@ class Broker:
     @property
     def logs(self) -> LogManager:
         return self._logs
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        return self.coordinators.transactions
 
     @property
     def image(self) -> ClusterImage:
@@ -152,7 +163,7 @@ class Broker:
 
     async def create_missing_topics(self, names: Sequence[str], charge: Charge = free_of_charge) -> None:
         """Create topics that were asked for; one that cannot be created stays unknown to whoever asked."""
-        results = await self.controller.create_topics([NewTopic(name) for name in names], charge=charge)
+        results = await self.controller.create_topics(list(map(self.coordinators.new_topic, names)), charge=charge)
         for result in results:
             if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 logger.warning("topic %s was asked for and cannot be created: %s", result.name, result.message)
@@ -166,6 +177,7 @@ class Broker:
                 self._apply_settings()
                 await self._enforcement.apply(self.image.quotas)
                 await self.replicas.apply(self.image)
+                self.coordinators.follow(self.image)
 
     def _apply_settings(self) -> None:
         """Go by the settings that were changed while the broker runs; those of topics follow with their logs."""
@@ -215,15 +227,17 @@ class Broker:
         self._metadata = MetadataCache(store)
         server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
         self._enforcement = Enforcement(self.quotas, self.dispatcher, server)
+        self._stack_of_crash.callback(lambda: self.coordinators.stop())
         self._stack.push_async_callback(server.shutdown)
         self._stack_of_crash.push_async_callback(server.shutdown, 0.0)
-        self.endpoints = self._advertised(server.bind(self.config.listeners))
+        self.endpoints = self.config.told_to_clients(server.bind(self.config.listeners))
         self.busy_with = "loading the logs"
         await self._load_logs(directories)
         self.busy_with = "joining the cluster"
         lifecycle = self._join_cluster(store)
         if self._watching is not None:
             self._watching.attach(server, self._logs, self._executor)
+        self.coordinators = Coordinators(self, self._ids, self._executor)
         self.producer_ids = ProducerIds(self.controller.next_producer_id_block)
         await lifecycle.start()
         self._stack.push_async_callback(lifecycle.shutdown)
@@ -237,6 +251,7 @@ class Broker:
         self._image_changed.set()
         self._in_background(self._follow_image(lifecycle), "image")
         self._in_background(self._logs.run(), "logs")
+        self._in_background(self.transactions.run(), "transactions")
         self._start_cleaner()
         server.start()
         self.busy_with = ""
@@ -287,22 +302,13 @@ class Broker:
         asyncio.get_running_loop().call_soon(take_offline)
 
     async def _load_logs(self, directories: list[LogDirectory]) -> None:
-        interval_ms = self.config.interval_ms
-        settings = LogManagerSettings(
-            log_flush_offset_checkpoint_interval_ms=interval_ms("log.flush.offset.checkpoint.interval.ms"),
-            log_flush_start_offset_checkpoint_interval_ms=interval_ms("log.flush.start.offset.checkpoint.interval.ms"),
-            replica_high_watermark_checkpoint_interval_ms=interval_ms("replica.high.watermark.checkpoint.interval.ms"),
-            log_retention_check_interval_ms=interval_ms("log.retention.check.interval.ms"),
-            producer_id_expiration_ms=interval_ms("producer.id.expiration.ms"),
-            producer_id_expiration_check_interval_ms=interval_ms("producer.id.expiration.check.interval.ms"),
-        )
         self._logs = LogManager(
             directories,
             disk=self._disk,
             clock=self.clock,
             executor=self._executor,
             ids=self._ids,
-            settings=settings,
+            settings=self.config.log_manager_settings(),
             is_missing_some=bool(self._register.missing),
         )
         await self._logs.load(lambda topic: self.settings.topic_config({}))
@@ -333,6 +339,7 @@ class Broker:
             rules=ConfigRules(
                 validate_topic=self.settings.validate_topic,
                 validate_broker=self.settings.validate_broker,
+                validate_group=self.settings.validate_group,
                 broker_lists=broker_lists(),
             ),
         )
@@ -345,16 +352,6 @@ class Broker:
             ids=self._ids,
             rack=config.rack,
         )
-
-    def _advertised(self, bound: list[Endpoint]) -> tuple[Endpoint, ...]:
-        """What clients are told: the advertised listeners, or the bound ones under a name they can resolve."""
-        advertised = {endpoint.name: endpoint for endpoint in self.config.advertised_listeners}
-        told: list[Endpoint] = []
-        for endpoint in bound:
-            chosen = advertised.get(endpoint.name, endpoint)
-            host = socket.gethostname() if chosen.host in ANY_HOST else chosen.host
-            told.append(replace(chosen, host=host, port=chosen.port or endpoint.port))
-        return tuple(told)
 
     def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -379,6 +376,7 @@ class Broker:
                 await self.image_applied()
                 async with self._applying:
                     await self.replicas.open_missing()
+                    self.coordinators.follow(self.image)
                 await lifecycle.report_offline(self.replicas.offline_partitions())
                 is_done = not self.replicas.has_missing
             except (KafkaError, OSError, StoreError) as error:
@@ -390,6 +388,7 @@ class Broker:
         """Hear no more, answer what is owed, then close."""
         server.stop_reading()
         self.replicas.release_waits()
+        self.coordinators.stop()
         await server.shutdown()
         await self.dispatcher.finish()
         await self.replicas.stop()

@@ -3,22 +3,29 @@
 import difflib
 import logging
 import os
+import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
+from ottla.broker.config_keys_groups import disorder, group_settings
+from ottla.broker.config_keys_transactions import transaction_settings
 from ottla.broker.quotas.rates import SECOND_MS, Windows
 from ottla.broker.server import ServerLimits
 from ottla.cluster.image import Endpoint
+from ottla.groups.settings import GroupSettings
 from ottla.log.cleaner import CleanerSettings
 from ottla.log.config import TOPIC_CONFIGS, ConfigValue, LogConfig
 from ottla.log.config_keys import BadConfigValue
+from ottla.log.manager_settings import LogManagerSettings
 from ottla.protocol.errors import KafkaError
+from ottla.transactions.settings import TransactionSettings
 
 logger = logging.getLogger(__name__)
 
 TOPIC_DEFAULTS = {synonym.name: key for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
 SECURITY_PROTOCOLS = ("PLAINTEXT",)
+ANY_HOST = ("", "0.0.0.0", "::")
 
 
 class ConfigError(Exception):
@@ -46,8 +53,11 @@ class BrokerConfig:
     metrics_partitions: bool
     max_open_files: int
     cleaner: CleanerSettings | None
+    verifies_transactions: bool
     quota_windows: Windows
     controller_quota_windows: Windows
+    groups: GroupSettings
+    transactions: TransactionSettings
 
     @classmethod
     def from_properties(cls, given: Mapping[str, str]) -> "BrokerConfig":
@@ -71,6 +81,9 @@ class BrokerConfig:
             LogConfig.from_properties({}, properties)
         except KafkaError as error:
             raise ConfigError(str(error)) from None
+        problem = disorder(values)
+        if problem is not None:
+            raise ConfigError(problem)
         protocols = _pairs("listener.security.protocol.map", values)
         listeners = _endpoints("listeners", values["listeners"], protocols)
         advertised = _advertised(values["advertised.listeners"], listeners, protocols)
@@ -93,8 +106,11 @@ class BrokerConfig:
             metrics_partitions=bool(values["ottla.metrics.partitions"]),
             max_open_files=_integer(values, "ottla.max.open.files"),
             cleaner=_cleaner(values),
+            verifies_transactions=bool(values["transaction.partition.verification.enable"]),
             quota_windows=_windows(values, "quota.window"),
             controller_quota_windows=_windows(values, "controller.quota.window"),
+            groups=group_settings(values),
+            transactions=transaction_settings(values),
         )
 
     def interval_ms(self, name: str) -> int:
@@ -102,6 +118,27 @@ class BrokerConfig:
         value = _value(name, self.properties)
         assert isinstance(value, int)
         return value
+
+    def told_to_clients(self, bound: list[Endpoint]) -> tuple[Endpoint, ...]:
+        """Where clients find this broker: the advertised listeners, or the bound ones under a name they can resolve."""
+        advertised = {endpoint.name: endpoint for endpoint in self.advertised_listeners}
+        told: list[Endpoint] = []
+        for endpoint in bound:
+            chosen = advertised.get(endpoint.name, endpoint)
+            host = socket.gethostname() if chosen.host in ANY_HOST else chosen.host
+            told.append(replace(chosen, host=host, port=chosen.port or endpoint.port))
+        return tuple(told)
+
+    def log_manager_settings(self) -> LogManagerSettings:
+        interval_ms = self.interval_ms
+        return LogManagerSettings(
+            log_flush_offset_checkpoint_interval_ms=interval_ms("log.flush.offset.checkpoint.interval.ms"),
+            log_flush_start_offset_checkpoint_interval_ms=interval_ms("log.flush.start.offset.checkpoint.interval.ms"),
+            replica_high_watermark_checkpoint_interval_ms=interval_ms("replica.high.watermark.checkpoint.interval.ms"),
+            log_retention_check_interval_ms=interval_ms("log.retention.check.interval.ms"),
+            producer_id_expiration_ms=interval_ms("producer.id.expiration.ms"),
+            producer_id_expiration_check_interval_ms=interval_ms("producer.id.expiration.check.interval.ms"),
+        )
 
 
 def _report_unknown(properties: Mapping[str, str]) -> None:

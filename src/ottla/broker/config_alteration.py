@@ -17,7 +17,7 @@ from ottla.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 MAX_CHANGES = 10_000
 # Checking the settings of one takes about 0.1 ms, and others want to be served meanwhile.
 RESOURCES_AT_ONCE = 20
@@ -51,6 +51,7 @@ async def alter(broker: "Broker", wanted: Sequence[Alteration], *, validate_only
     for resource_type, ask in (
         (TOPIC, broker.controller.alter_topic_configs),
         (BROKER, broker.controller.alter_broker_configs),
+        (GROUP, broker.controller.alter_group_configs),
     ):
         positions = [
             position
@@ -71,11 +72,8 @@ def _check(broker: "Broker", item: Alteration) -> None:
     check_changes(item.changes)
     if item.problem is not None:
         raise item.problem
-    if item.resource_type not in (TOPIC, BROKER):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Resource type {item.resource_type} has no settings here; {TOPIC} (topic) and {BROKER} (broker) have.",
-        )
+    if item.resource_type not in (TOPIC, BROKER, GROUP):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {item.resource_type} has no settings here.")
     if item.resource_type == BROKER and item.resource_name:
         check_is_this_broker(broker, item.resource_name)
 

@@ -10,16 +10,18 @@ from itertools import dropwhile
 
 from ottla.broker.config import TOPIC_DEFAULTS
 from ottla.broker.config_dynamic import BROKER_KEYS, DYNAMIC_NAMES, DynamicConfig
+from ottla.groups.configs import BROKER_KEY, GROUP_CONFIGS, settings_of
 from ottla.log.config import TOPIC_CONFIGS, ConfigKey, ConfigType
 from ottla.log.config_keys import BadConfigValue
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
-FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_STATIC, FROM_DEFAULT = 1, 2, 3, 4, 5
+FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_STATIC, FROM_DEFAULT, FROM_GROUP = 1, 2, 3, 4, 5, 8
 UNKNOWN_TYPE = 0
 TYPE_NUMBERS = {
     ConfigType.BOOLEAN: 1,
     ConfigType.STRING: 2,
     ConfigType.INT: 3,
+    ConfigType.SHORT: 4,
     ConfigType.LONG: 5,
     ConfigType.DOUBLE: 6,
     ConfigType.LIST: 7,
@@ -39,6 +41,19 @@ def describe_topic(settings: DynamicConfig, overrides: Mapping[str, str]) -> lis
         if key.name in overrides:
             synonyms.insert(0, DescribeConfigsSynonym(name=key.name, value=value, source=FROM_TOPIC))
         entries.append(_entry(key.name, key, value, synonyms, read_only=False))
+    return entries
+
+
+def describe_group(settings: DynamicConfig, overrides: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:
+    """All settings of a group that sets `overrides` itself."""
+    effective = settings_of(settings.config.groups, overrides)
+    entries = []
+    for name, key in GROUP_CONFIGS.items():
+        value = key.format(getattr(effective, BROKER_KEY[name].replace(".", "_")))
+        synonyms = _layers(BROKER_KEY[name], settings)
+        if name in overrides:
+            synonyms.insert(0, DescribeConfigsSynonym(name=name, value=value, source=FROM_GROUP))
+        entries.append(_entry(name, key, value, synonyms, read_only=False))
     return entries
 
 

@@ -20,6 +20,7 @@ from ottla.broker.config import TOPIC_DEFAULTS, BrokerConfig, ConfigError
 from ottla.broker.config_foreign import is_fixed_in_kafka
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
 from ottla.cluster.image import BrokerConfigs
+from ottla.groups.configs import check_group_configs
 from ottla.log.config import TOPIC_CONFIGS, ConfigKey, ConfigType, LogConfig
 from ottla.protocol.errors import ErrorCode, KafkaError
 
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 # The broker-wide default of a topic key can be changed under one name, the one with the finest unit.
 DYNAMIC_NAMES = frozenset(key.synonyms[0].name for key in TOPIC_CONFIGS.values() if key.synonyms) | {
+    "group.consumer.assignment.interval.ms",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.io.buffer.load.factor",
@@ -35,6 +37,7 @@ DYNAMIC_NAMES = frozenset(key.synonyms[0].name for key in TOPIC_CONFIGS.values()
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",
     "producer.id.expiration.ms",
+    "transaction.partition.verification.enable",
 }
 BROKER_KEYS: dict[str, ConfigKey] = {**TOPIC_DEFAULTS, **BROKER_CONFIGS}
 
@@ -122,6 +125,12 @@ class DynamicConfig:
     def validate_topic(self, overrides: Mapping[str, str]) -> LogConfig:
         """The settings of a topic that sets these itself, or `KafkaError`."""
         return LogConfig.from_properties(overrides, self.config.properties)
+
+    # Groups
+
+    def validate_group(self, configs: Mapping[str, str]) -> None:
+        """Raise INVALID_CONFIG unless a group may set these."""
+        check_group_configs(self.config.groups, configs)
 
     # Changes
 

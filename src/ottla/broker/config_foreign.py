@@ -68,7 +68,6 @@ _CHANGEABLE = frozenset(
         "remote.log.manager.follower.thread.pool.size",
         "remote.log.reader.threads",
         "share.coordinator.cached.buffer.max.bytes",
-        "transaction.partition.verification.enable",
     }
 )
 

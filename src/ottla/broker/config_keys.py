@@ -1,5 +1,7 @@
 """The broker's own keys, under Kafka's names. Broker-wide defaults of topic keys are in `ottla.log.topic_configs`."""
 
+from ottla.broker.config_keys_groups import GROUP_KEYS
+from ottla.broker.config_keys_transactions import TRANSACTION_KEYS
 from ottla.log.config_keys import INT32_MAX, ConfigKey, ConfigType, at_least
 
 _BOOLEAN, _INT, _LONG = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG
@@ -133,6 +135,27 @@ _KEYS = (
         internal=True,
     ),
     ConfigKey(
+        "transaction.partition.verification.enable",
+        _BOOLEAN,
+        True,
+        None,
+        "Whether the coordinator of a transaction is asked before its first batch is written to a partition.",
+    ),
+    ConfigKey(
+        "add.partitions.to.txn.retry.backoff.ms",
+        _INT,
+        20,
+        at_least(1),
+        "How long Produce waits before it asks a coordinator again that is still ending the transaction before.",
+    ),
+    ConfigKey(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        _INT,
+        100,
+        at_least(0),
+        "For how long Produce asks it again, all in all.",
+    ),
+    ConfigKey(
         "quota.window.num", _INT, 11, at_least(1), "Over how many windows the rates of clients and addresses are taken."
     ),
     ConfigKey("quota.window.size.seconds", _INT, 1, at_least(1), "How long such a window is."),
@@ -203,5 +226,5 @@ _KEYS = (
     ),
 )
 
-BROKER_CONFIGS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
+BROKER_CONFIGS: dict[str, ConfigKey] = {key.name: key for key in (*_KEYS, *GROUP_KEYS, *TRANSACTION_KEYS)}
 ALIASES = {"broker.id": "node.id"}

@@ -25,9 +25,9 @@ from typing import Protocol
 from ottla.broker.buffers import BufferPool
 from ottla.broker.muting import Muting, Timer
 from ottla.broker.outbox import Outbox, Parts
-from ottla.broker.promise import Promise
 from ottla.broker.vigil import Vigil
 from ottla.runtime import Executor
+from ottla.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.connection import CloseConnection, Connection, Reply
 from ottla.broker.outbox import Parts
-from ottla.broker.promise import Promise
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.framing import decode_client_id, decode_head, encode_response
 from ottla.protocol.message import Request, Response
+from ottla.runtime.promise import Promise
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

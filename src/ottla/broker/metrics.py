@@ -14,7 +14,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla import __version__
-from ottla.broker import metrics_process, metrics_quotas, metrics_requests, metrics_storage
+from ottla.broker import (
+    metrics_groups,
+    metrics_process,
+    metrics_quotas,
+    metrics_requests,
+    metrics_storage,
+    metrics_transactions,
+)
 from ottla.broker.metrics_process import LoopLag, ProcessNumbers, process_lines, read_process
 from ottla.broker.metrics_requests import RequestMetrics
 from ottla.broker.metrics_storage import cleaner_lines, damage_lines
@@ -143,6 +150,8 @@ FAMILIES = (
     *metrics_storage.FAMILIES,
     *metrics_requests.FAMILIES,
     *metrics_quotas.FAMILIES,
+    *metrics_groups.FAMILIES,
+    *metrics_transactions.FAMILIES,
     *metrics_process.FAMILIES,
 )
 
@@ -221,6 +230,8 @@ class BrokerMetrics:
         yield from self._server_lines()
         yield from self._requests.lines()
         yield from metrics_quotas.quota_lines(self._broker.quotas)
+        yield from metrics_groups.group_lines(self._broker.groups)
+        yield from metrics_transactions.transaction_lines(self._broker.transactions)
         yield from self._lag.lines()
         yield from process_lines(process)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import Answer, Handler, RequestContext
 from ottla.broker.metrics_text import COUNTER, HISTOGRAM, Family, Histogram
-from ottla.broker.promise import Promise
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Response
 from ottla.protocol.schema import Struct, StructType
+from ottla.runtime.promise import Promise
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

@@ -1,4 +1,4 @@
-"""Decisions about settings of topics and brokers. Pure functions of an image and requests.
+"""Decisions about settings of topics, brokers and groups. Pure functions of an image and requests.
 
 Checked is what would be in force afterwards, all of it: two settings that are fine alone may not be so together.
 """
@@ -36,6 +36,11 @@ def _refuse_broker_configs(after: BrokerConfigs, node_id: int | None) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
+def _refuse_group_configs(configs: Mapping[str, str]) -> None:
+    if configs:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Groups have no settings: {', '.join(sorted(configs))}")
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
     """Which settings are valid. The validators raise `KafkaError`; lists are settings that APPEND can add to, with
@@ -47,6 +52,7 @@ class ConfigRules:
 
     validate_topic: Validator = LogConfig.from_properties
     validate_broker: BrokerValidator = _refuse_broker_configs
+    validate_group: Validator = _refuse_group_configs
     topic_lists: Mapping[str, str] = field(default_factory=_topic_lists)
     broker_lists: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,6 +100,26 @@ def _alter_broker(
         rules.validate_broker(after, node_id)
         version = image.configs.versions.get(node_id, NO_NODE_VERSION)
         operations = _write(paths.broker_config(node_id), before, configs, version)
+        return Decision(AlterConfigsResult(request.name), operations)
+    except KafkaError as error:
+        return Decision(AlterConfigsResult(request.name, error.code, error.message))
+
+
+def alter_group_configs(
+    image: ClusterImage, requests: Sequence[AlterConfigsRequest], rules: ConfigRules
+) -> list[Decision[AlterConfigsResult]]:
+    return [_alter_group(image, request, rules) for request in requests]
+
+
+def _alter_group(image: ClusterImage, request: AlterConfigsRequest, rules: ConfigRules) -> Decision[AlterConfigsResult]:
+    try:
+        if not request.name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "There are no settings for all groups: a group must be named.")
+        before = image.group_configs.by_group.get(request.name, {})
+        configs = altered(before, request, {})
+        rules.validate_group(configs)
+        version = image.group_configs.versions.get(request.name, NO_NODE_VERSION)
+        operations = _write(paths.group_config(request.name), before, configs, version)
         return Decision(AlterConfigsResult(request.name), operations)
     except KafkaError as error:
         return Decision(AlterConfigsResult(request.name, error.code, error.message))

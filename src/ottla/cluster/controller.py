@@ -276,6 +276,16 @@ class Controller:
         self._elect_if_allowed_by(requests)
         return results
 
+    async def alter_group_configs(
+        self, requests: Sequence[AlterConfigsRequest], validate_only: bool = False
+    ) -> list[AlterConfigsResult]:
+        """One result for each request, in order."""
+        return await self._answer(
+            lambda epoch, image: config_changes.alter_group_configs(image, requests, self._rules),
+            lambda code, message: [AlterConfigsResult(request.name, code, message) for request in requests],
+            validate_only,
+        )
+
     def _elect_if_allowed_by(self, requests: Sequence[AlterConfigsRequest]) -> None:
         """A partition without a leader may get one when unclean elections are allowed."""
         if any(change.name == UNCLEAN_CONFIG for request in requests for change in request.changes):

@@ -116,6 +116,14 @@ class BrokerConfigs:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupConfigs:
+    """What groups set themselves, by their ids, with the versions of the nodes."""
+
+    by_group: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterImage:
     """Everything a broker knows of its cluster. `version` counts the images of this process only."""
 
@@ -127,6 +135,7 @@ class ClusterImage:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_id: Mapping[bytes, TopicImage] = field(default_factory=dict)
     configs: BrokerConfigs = field(default_factory=BrokerConfigs)
+    group_configs: GroupConfigs = field(default_factory=GroupConfigs)
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
     version: int = 0
 

@@ -14,6 +14,7 @@ one chunk of state costs its 100 partitions and a copy of references.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from urllib.parse import unquote
 
 from ottla.cluster import paths, registry
 from ottla.cluster.image import (
@@ -22,6 +23,7 @@ from ottla.cluster.image import (
     BrokerConfigs,
     BrokerRegistration,
     ClusterImage,
+    GroupConfigs,
     PartitionImage,
     TopicImage,
 )
@@ -108,6 +110,8 @@ class ImageBuilder:
                 self._take_topic_configs(name, node)
             case ["configs", "brokers", name]:
                 return replace(cluster, configs=_with_broker_configs(cluster.configs, name, node))
+            case ["configs", "groups", name]:
+                return replace(cluster, group_configs=_with_group_configs(cluster.group_configs, unquote(name), node))
             case ["quotas", _]:
                 self._take_quotas(path, node)
             case ["brokers", "ids", name]:
@@ -320,3 +324,12 @@ def _with_broker_configs(configs: BrokerConfigs, name: str, node: Node | None) -
         by_broker[key] = registry.decode_configs(node)
         versions[key] = node.version
     return BrokerConfigs(by_broker, versions)
+
+
+def _with_group_configs(configs: GroupConfigs, group_id: str, node: Node | None) -> GroupConfigs:
+    by_group = {other: values for other, values in configs.by_group.items() if other != group_id}
+    versions = {other: version for other, version in configs.versions.items() if other != group_id}
+    if node is not None:
+        by_group[group_id] = registry.decode_configs(node)
+        versions[group_id] = node.version
+    return GroupConfigs(by_group, versions)

@@ -12,6 +12,7 @@
 | `/topics/<name>/<chunk>`      | for ever  | leaders, ISRs and epochs of 100 partitions: chunk 0 has 0 to 99 ... |
 | `/configs/topics/<name>`      | for ever  | what a topic sets itself; no node when it sets nothing              |
 | `/configs/brokers/<id>`       | for ever  | dynamic settings of one broker, or of all as `<default>`            |
+| `/configs/groups/<name>`      | for ever  | what a group sets itself; its name is escaped                       |
 | `/quotas/<entity>`            | for ever  | the quotas of a user, a client id, both, or an address              |
 | `/producer_ids`               | for ever  | the first producer id not given out yet                             |
 """
@@ -30,6 +31,7 @@ TOPICS = "/topics"
 CONFIGS = "/configs"
 TOPIC_CONFIGS = "/configs/topics"
 BROKER_CONFIGS = "/configs/brokers"
+GROUP_CONFIGS = "/configs/groups"
 QUOTAS = "/quotas"
 PRODUCER_IDS = "/producer_ids"
 
@@ -61,6 +63,10 @@ def topic_config(name: str) -> str:
 def broker_config(node_id: int | None) -> str:
     """The node of one broker's settings, or of the ones for all brokers when there is no id."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if node_id is None else node_id}"
+
+
+def group_config(name: str) -> str:
+    return f"{GROUP_CONFIGS}/{quote(name, safe='')}"
 
 
 def quotas(parts: Iterable[tuple[str, str | None]]) -> str:

@@ -22,6 +22,7 @@ from ottla.log.files import TopicPartition
 from ottla.log.log import Log
 from ottla.log.manager import LogManager
 from ottla.log.segment import BrokenSegment, Segment
+from ottla.log.stability import last_stable_offset
 from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.records import HEADER_BYTES, CorruptRecord, read_header
@@ -193,12 +194,7 @@ class LogCleaner:
 
     def _first_uncleanable_offset(self, log: Log, segments: Sequence[Segment], first_dirty: int) -> int:
         """The base offset of the first segment that must stay as it is."""
-        open_since = [
-            entry.current_txn_first_offset
-            for entry in log.producer_state.producers.values()
-            if entry.current_txn_first_offset >= 0
-        ]
-        stable_offset = min([log.high_watermark, *open_since])
+        stable_offset = last_stable_offset(log)
         youngest_ms = self._clock.now_ms() - log.config.min_compaction_lag_ms
         for number, segment in enumerate(segments[:-1]):
             next_base = segments[number + 1].base_offset

@@ -13,12 +13,14 @@ from array import array
 from collections.abc import Sequence
 
 from ottla.log import compaction_swap
+from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.index_cache import IndexCache
 from ottla.log.log import Log
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from ottla.log.segment import Indexes, Segment
 from ottla.log.time_index import TimeIndex
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.records import BatchFilter, OffsetMap, filter_batches, map_batches, read_header, scan_headers
 from ottla.records.errors import CorruptRecord, cut_batch
 from ottla.runtime import Disk, Executor, File, is_shortage
@@ -57,6 +59,7 @@ class Compaction:
         self._load_factor = load_factor
         self._seed = seed
         self._kept_offsets = b""
+        self._transactions = CleanedTransactions()
         self.bytes_read = 0
         self.bytes_written = 0
         self.map_utilization = 0.0
@@ -72,6 +75,7 @@ class Compaction:
         # What is swapped in must be below the recovery point, or a start would look for the old bytes.
         await log.flush(first_uncleanable_offset)
         segments = [segment for segment in log.segments if segment.base_offset < first_uncleanable_offset]
+        self._transactions = await self._known_transactions()
         offset_map = self._empty_map(first_uncleanable_offset - first_dirty_offset)
         fitted = await self._read_keys(offset_map, segments, first_dirty_offset)
         self.map_utilization = len(offset_map) * BYTES_PER_SLOT / max(self._map_bytes, 1)
@@ -82,6 +86,16 @@ class Compaction:
         for group in groups:
             await self._compact_group(group, offset_map)
         return end_offset
+
+    async def _known_transactions(self) -> CleanedTransactions:
+        """A transaction below the stable offset may have its marker above it, so that all segments are asked."""
+        *closed, active = self._log.segments
+        latest = list(active.transactions())
+        aborted = await self._executor.run(_aborted_in, closed)
+        horizon_ms = min(self._now_ms + self._log.config.delete_retention_ms, INT64_MAX)
+        producers = self._log.producer_state.producers.values()
+        last_epochs = {entry.producer_id: entry.epoch for entry in producers if not entry.batches}
+        return CleanedTransactions([*aborted, *latest], last_epochs, self._now_ms, horizon_ms)
 
     def _empty_map(self, offset_count: int) -> OffsetMap:
         """As large as the dirty part can need, within the limit."""
@@ -106,7 +120,9 @@ class Compaction:
             position = 0
             while position < segment.file.size:
                 self._check_going_on()
-                used, fitted = await self._executor.run(_map_piece, offset_map, segment.file, position, start_offset)
+                used, fitted = await self._executor.run(
+                    _map_piece, offset_map, segment.file, position, start_offset, self._transactions
+                )
                 if not fitted:
                     return False
                 position += used
@@ -149,8 +165,8 @@ class Compaction:
                 position = 0
                 while position < segment.file.size:
                     self._check_going_on()
-                    position += await run(_filter_piece, batch_filter, segment.file, position, new)
-            await run(compaction_swap.seal_cleaned, self._disk, new, group)
+                    position += await run(_filter_piece, batch_filter, segment.file, position, new, self._transactions)
+            await run(compaction_swap.seal_cleaned, self._disk, new)
             self._check_going_on()
         except BaseException:
             await run(compaction_swap.drop_cleaned, self._disk, new)
@@ -186,7 +202,7 @@ class Compaction:
             await asyncio.sleep(_SHORTAGE_PAUSE_SECONDS)
 
     def _filter(self, offset_map: OffsetMap) -> BatchFilter:
-        horizon_ms = min(self._now_ms + self._log.config.delete_retention_ms, INT64_MAX)
+        horizon_ms = self._transactions.horizon_ms
         return BatchFilter(offset_map, self._now_ms, horizon_ms, offset_map.latest_offset + 1, self._kept_offsets)
 
     def _last_offsets_of_producers(self) -> bytes:
@@ -205,27 +221,38 @@ def _size_if_there(disk: Disk, path: str) -> int:
         return 0
 
 
-def _map_piece(offset_map: OffsetMap, file: File, position: int, start_offset: int) -> tuple[int, bool]:
+def _aborted_in(segments: Sequence[Segment]) -> list[AbortedTransaction]:
+    return [aborted for segment in segments if segment.aborted_bytes for aborted in segment.read_transactions()]
+
+
+def _map_piece(
+    offset_map: OffsetMap, file: File, position: int, start_offset: int, transactions: CleanedTransactions
+) -> tuple[int, bool]:
     """How many bytes of whole batches were read, and whether all their keys fitted."""
     piece = file.read_at(position, PIECE_BYTES)
-    used, fitted = map_batches(offset_map, piece, start_offset)
+    used, fitted = map_batches(offset_map, piece, start_offset, transactions)
     if fitted and not used:
-        used, fitted = map_batches(offset_map, _read_large_batch(file, position, piece), start_offset)
+        batch = _read_large_batch(file, position, piece)
+        used, fitted = map_batches(offset_map, batch, start_offset, transactions)
     return used, fitted
 
 
-def _filter_piece(batch_filter: BatchFilter, file: File, position: int, target: Segment) -> int:
+def _filter_piece(
+    batch_filter: BatchFilter, file: File, position: int, target: Segment, transactions: CleanedTransactions
+) -> int:
     """Append what stays of the batches at `position` to the new segment; how many bytes they were."""
     piece = file.read_at(position, PIECE_BYTES)
-    kept, used = filter_batches(batch_filter, piece)
+    kept, used = filter_batches(batch_filter, piece, transactions)
     if not used:
-        kept, used = filter_batches(batch_filter, _read_large_batch(file, position, piece))
+        kept, used = filter_batches(batch_filter, _read_large_batch(file, position, piece), transactions)
     if kept:
         end = target.file.append(kept)
         for data in kept:
             for header in scan_headers(data):
                 target.note_batch(end, header.size_bytes, header.last_offset, header.max_timestamp)
                 end += header.size_bytes
+    for aborted in transactions.take_retained():
+        target.note_aborted(aborted)
     return used
 
 

@@ -46,27 +46,19 @@ def create_cleaned(
     return segment
 
 
-def seal_cleaned(disk: Disk, segment: Segment, old: Sequence[Segment]) -> None:
-    """Step 1: the indexes, and everything to the device. No aborted record was removed, so all of them stay known."""
+def seal_cleaned(disk: Disk, segment: Segment) -> None:
+    """Step 1: the indexes, and everything to the device."""
     indexes = segment.indexes()
     indexes.times.maybe_append(segment.max_timestamp, segment.offset_of_max_timestamp - segment.base_offset)
-    aborted = b"".join(_read_if_there(disk, part.path_of(TRANSACTION_INDEX_SUFFIX)) for part in old)
     contents = {INDEX_SUFFIX: indexes.offsets.to_bytes(), TIME_INDEX_SUFFIX: indexes.times.to_bytes()}
-    if aborted:
-        contents[TRANSACTION_INDEX_SUFFIX] = aborted
+    if segment.aborted_bytes:
+        contents[TRANSACTION_INDEX_SUFFIX] = segment.transactions().to_bytes()
     for suffix, data in contents.items():
         path = segment.path_of(suffix) + CLEANED_SUFFIX
         files.write_file(disk, path, data)
         files.sync_paths(disk, [path])
     segment.file.sync()
     disk.sync_directory(segment.directory)
-
-
-def _read_if_there(disk: Disk, path: str) -> bytes:
-    try:
-        return disk.read(path)
-    except FileNotFoundError:
-        return b""
 
 
 def drop_cleaned(disk: Disk, segment: Segment) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+INT16_MAX = 2**15 - 1
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 HOUR_MS = 3_600_000
@@ -20,6 +21,7 @@ class ConfigType(Enum):
     """The type names that DescribeConfigs reports."""
 
     BOOLEAN = "BOOLEAN"
+    SHORT = "SHORT"
     INT = "INT"
     LONG = "LONG"
     DOUBLE = "DOUBLE"
@@ -110,6 +112,7 @@ def _parse_list(text: str) -> tuple[str, ...]:
 
 _PARSERS: dict[ConfigType, Callable[[str], ConfigValue]] = {
     ConfigType.BOOLEAN: _parse_boolean,
+    ConfigType.SHORT: lambda text: _parse_integer(text, INT16_MAX, "16 bits"),
     ConfigType.INT: lambda text: _parse_integer(text, INT32_MAX, "32 bits"),
     ConfigType.LONG: lambda text: _parse_integer(text, INT64_MAX, "64 bits"),
     ConfigType.DOUBLE: _parse_double,

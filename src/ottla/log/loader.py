@@ -4,7 +4,7 @@
     2. every segment is opened; after a crash, those that reach the recovery point are recovered, in order:
        each batch's CRC is checked, the first bad one above the recovery point ends the log, indexes are rebuilt
     3. the other segments keep their indexes if these can be right, and get new ones otherwise
-    4. producer state: the newest good snapshot, then what the log holds after it
+    4. producer state: the newest good snapshot, then what the log holds after it (`ottla.log.producer_loader`)
 
 After a crash nothing is believed above the recovery point but the records themselves. What is bad below it, or after a
 clean stop, was damaged on the device: `ottla.log.damage` says what becomes of it.
@@ -13,7 +13,6 @@ A small file that does not read is no reason to refuse the records beside it: it
 """
 
 import logging
-import struct
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
@@ -27,17 +26,15 @@ from ottla.log.damage import Damage, batches_to_keep, scan_readable
 from ottla.log.index_cache import IndexCache
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
-from ottla.log.producer_snapshot import CorruptSnapshot, decode_snapshot
+from ottla.log.producer_loader import ProducerLoader
 from ottla.log.producer_state import ProducerState
 from ottla.log.segment import BrokenSegment, Segment, create_segment
-from ottla.log.segment_check import checked_indexes, read_checked_indexes
+from ottla.log.segment_check import checked_indexes, checked_transactions, read_checked_indexes
 from ottla.log.unusable import is_of_one_log
-from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, read_records
+from ottla.records import HEADER_BYTES, CorruptRecord, read_header
 from ottla.runtime import Disk, File
 
 logger = logging.getLogger(__name__)
-
-_END_TRANSACTION_MARKER = struct.Struct(">hi")  # version, coordinator epoch
 
 
 def _index_names(base_offset: int) -> list[str]:
@@ -78,10 +75,12 @@ class LogLoader:
     producer_expiration_ms: int = 86_400_000
     _segments: list[Segment] = field(default_factory=list)
     _epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
-    _producers: ProducerState = field(default_factory=ProducerState)
     _sizes: dict[str, int] = field(default_factory=dict)
-    _snapshot_offsets: list[int] = field(default_factory=list)
     _damage: list[Damage] = field(default_factory=list)
+    _producers: ProducerLoader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._producers = ProducerLoader(self.disk, self.path, self.now_ms, self.producer_expiration_ms)
 
     def load(self) -> LoadedLog:
         """OSError when the files cannot be made into a log."""
@@ -92,6 +91,7 @@ class LogLoader:
 
     def _load(self) -> LoadedLog:
         base_offsets = self._read_directory()
+        self._producers.log_start_offset = self.log_start_offset
         topic_id = self._read_topic_id()
         epochs = self._read_epochs()
         self._epochs = LeaderEpochs() if epochs is None else epochs
@@ -106,10 +106,12 @@ class LogLoader:
         elif recover_from < len(base_offsets):
             end_offset = self._recover(base_offsets[recover_from:])
         else:
-            self._load_producers(end_offset or 0)
+            self._producers.load(self._segments, end_offset or 0)
         if epochs is None:
             self._rebuild_epochs()
         end_offset = self._settle(end_offset)
+        state = self._producers.state
+        state.transactions.has_aborted = any(segment.aborted_bytes for segment in self._segments)
         clean_end = self.clean and not self._was_cut
         return LoadedLog(
             segments=self._segments,
@@ -117,7 +119,7 @@ class LogLoader:
             log_end_offset=end_offset,
             recovery_point=end_offset if clean_end else min(self.recovery_point, end_offset),
             leader_epochs=self._epochs,
-            producer_state=self._producers,
+            producer_state=state,
             topic_id=topic_id,
             is_settled=clean_end and epochs is not None and not self._damage and self._has_snapshot(end_offset),
             damage=self._damage,
@@ -125,7 +127,9 @@ class LogLoader:
 
     def _has_snapshot(self, end_offset: int) -> bool:
         """Of its end; an empty log needs none."""
-        return end_offset in self._snapshot_offsets or not any(segment.size_bytes for segment in self._segments)
+        return end_offset in self._producers.snapshot_offsets or not any(
+            segment.size_bytes for segment in self._segments
+        )
 
     @property
     def _was_cut(self) -> bool:
@@ -161,7 +165,7 @@ class LogLoader:
         for suffix in files.SEGMENT_SUFFIXES:
             for offset in set(offsets.get(suffix, ())).difference(base_offsets):
                 self.disk.delete(files.join(self.path, files.offset_name(offset, suffix)))
-        self._snapshot_offsets = offsets.get(files.SNAPSHOT_SUFFIX, [])
+        self._producers.snapshot_offsets = offsets.get(files.SNAPSHOT_SUFFIX, [])
         return base_offsets
 
     def _read_topic_id(self) -> bytes | None:
@@ -197,6 +201,7 @@ class LogLoader:
         name = files.offset_name(base_offset, files.LOG_SUFFIX)
         file: File = self.disk.open_later(files.join(self.path, name), self._sizes[name])
         segment = Segment(self.disk, self.path, base_offset, file, self.cache, self.config, self.now_ms)
+        segment.aborted_bytes = self._sizes.get(files.offset_name(base_offset, files.TRANSACTION_INDEX_SUFFIX), 0)
         self._segments.append(segment)
         return segment
 
@@ -224,6 +229,21 @@ class LogLoader:
             files.sync_paths(self.disk, segment.index_paths())
             if not is_last:
                 segment.drop_indexes()
+        if segment.aborted_bytes:
+            self._open_transactions(segment, is_last=is_last)
+
+    def _open_transactions(self, segment: Segment, *, is_last: bool) -> None:
+        transactions = checked_transactions(self.disk, segment)
+        if transactions is None:
+            self._forget_transactions(segment)
+            logger.warning("%s: its aborted transactions are looked for again", segment)
+            self._producers.index_again(self._segments, segment)
+            segment.write_transactions()
+            files.sync_paths(self.disk, segment.paths_to_sync())
+            if not is_last:
+                segment.drop_indexes()
+        elif is_last:
+            segment.use_transactions(transactions)
 
     def _trusted_end(self) -> int | None:
         """Where the last trusted segment ends, read from its last index entry on; None when its tail is damaged."""
@@ -255,7 +275,7 @@ class LogLoader:
         if self._segments:
             self._segments[-1].drop_indexes()
         expected_offset = base_offsets[0]
-        self._load_producers(expected_offset)
+        self._producers.load(self._segments, expected_offset)
         self._epochs.truncate_from_end(max(expected_offset, self.recovery_point))
         for number, base_offset in enumerate(base_offsets):
             segment = self._open(base_offset)
@@ -275,6 +295,7 @@ class LogLoader:
         The segments `later` than a cut go for good before it is made: once it is, nothing tells of them any more.
         """
         segment.start_indexes()
+        self._forget_transactions(segment)
         file, trusted = segment.file, self._trusted_offset
         limit = segment.base_offset + MAX_RELATIVE_OFFSET
         end = 0
@@ -284,7 +305,7 @@ class LogLoader:
             if is_good:
                 if header.partition_leader_epoch > self._epochs.latest_epoch:
                     self._epochs.assign(header.partition_leader_epoch, header.base_offset)
-                self._note_producer(segment, position, header)
+                self._producers.note(segment, position, header, is_indexed=True)
             expected_offset, end = header.next_offset, position + header.size_bytes
         if bad_bytes := file.size - end:
             # A segment that another one follows below the recovery point was on the device to its last byte.
@@ -298,6 +319,12 @@ class LogLoader:
                 file.truncate(end)
                 file.sync()
         return expected_offset
+
+    def _forget_transactions(self, segment: Segment) -> None:
+        """The markers say it all again; a file that says anything else must not be there when the segment is closed."""
+        if segment.aborted_bytes:
+            self.disk.delete(segment.path_of(files.TRANSACTION_INDEX_SUFFIX))
+            segment.aborted_bytes = 0
 
     def _drop_segments(self, base_offsets: list[int]) -> None:
         for base_offset in base_offsets:
@@ -326,76 +353,13 @@ class LogLoader:
             self._segments.append(
                 create_segment(self.disk, self.path, end_offset, self.cache, self.config, self.now_ms)
             )
-            self._producers = ProducerState(end_offset=end_offset)
+            self._producers.state = ProducerState(end_offset=end_offset)
         assert end_offset is not None
         self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(self.log_start_offset)
-        self._remove_stray_snapshots(end_offset)
+        self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments], end_offset)
         return end_offset
-
-    # 4. Producers.
-
-    def _load_producers(self, up_to_offset: int) -> None:
-        """The state at `up_to_offset`: the newest good snapshot that is not beyond it, and the log from there.
-
-        One from before the first segment is of a log that had to begin anew since, and has forgotten its producers.
-        """
-        first_offset = self._segments[0].base_offset if self._segments else up_to_offset
-        state = ProducerState(end_offset=self.log_start_offset)
-        for offset in sorted(self._snapshot_offsets, reverse=True):
-            if max(self.log_start_offset, first_offset) <= offset <= up_to_offset:
-                path = files.join(self.path, files.offset_name(offset, files.SNAPSHOT_SUFFIX))
-                try:
-                    state = ProducerState(decode_snapshot(self.disk.read(path)), offset)
-                    break
-                except CorruptSnapshot:
-                    self.disk.delete(path)
-                    self._snapshot_offsets.remove(offset)
-        state.remove_expired(self.now_ms, self.producer_expiration_ms)
-        self._producers = state
-        for number, segment in enumerate(self._segments):
-            is_last = number == len(self._segments) - 1
-            segment_end = up_to_offset if is_last else self._segments[number + 1].base_offset
-            if state.end_offset < segment_end:
-                self._replay_producers(segment, state.end_offset)
-        state.end_offset = max(state.end_offset, up_to_offset)
-
-    def _replay_producers(self, segment: Segment, from_offset: int) -> None:
-        start = 0
-        if from_offset > segment.base_offset:
-            start = segment.read_index_files().offsets.lookup(from_offset - segment.base_offset)
-        for position, header in scan_readable(segment.file, start, segment.file.size, segment.base_offset):
-            if header.base_offset >= from_offset:
-                self._note_producer(segment, position, header)
-
-    def _note_producer(self, segment: Segment, position: int, header: BatchHeader) -> None:
-        state = self._producers
-        if header.producer_id >= 0:
-            if header.is_control:
-                self._note_marker(segment.file.read_at(position, header.size_bytes), header)
-            else:
-                state.update(header, header.base_offset, header.last_offset)
-        state.end_offset = header.next_offset
-
-    def _note_marker(self, batch: bytes, header: BatchHeader) -> None:
-        """A control batch holds one record; one that compaction emptied has nothing to say."""
-        for record in read_records(batch):
-            if record.value is None or len(record.value) < _END_TRANSACTION_MARKER.size:
-                raise CorruptRecord(f"a transaction marker expected at offset {record.offset}, {record.value!r} came")
-            _, coordinator_epoch = _END_TRANSACTION_MARKER.unpack_from(record.value)
-            self._producers.end_transaction(header, coordinator_epoch)
-
-    def _remove_stray_snapshots(self, end_offset: int) -> None:
-        """Kept are the snapshots at the base of a segment and the newest of all; none from outside of the log."""
-        base_offsets = {segment.base_offset for segment in self._segments}
-        first_offset = self._segments[0].base_offset
-        usable = [offset for offset in sorted(self._snapshot_offsets) if first_offset <= offset <= end_offset]
-        kept = [offset for offset in usable if offset in base_offsets or offset == usable[-1]]
-        for offset in self._snapshot_offsets:
-            if offset not in kept:
-                self.disk.delete(files.join(self.path, files.offset_name(offset, files.SNAPSHOT_SUFFIX)))
-        self._snapshot_offsets = kept
 
 
 def load_each(loaders: list[LogLoader]) -> list[LoadedLog | OSError]:

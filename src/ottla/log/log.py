@@ -14,6 +14,7 @@ append leaves nothing behind.
 
 import asyncio
 import struct
+from collections.abc import Iterator
 
 from ottla.log.append_info import AppendInfo
 from ottla.log.config import LogConfig
@@ -23,15 +24,16 @@ from ottla.log.files import TopicPartition
 from ottla.log.group_commit import Background, GroupCommit
 from ottla.log.index_cache import IndexCache
 from ottla.log.loader import LoadedLog
-from ottla.log.log_errors import failed, sync_failed, unavailable
+from ottla.log.log_errors import beyond_high_watermark, failed, out_of_range, sync_failed, unavailable
 from ottla.log.log_files import EpochsNotWritten, LogFiles
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET
 from ottla.log.producer_snapshot import encode_snapshot
+from ottla.log.producer_state import Permit
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
+from ottla.log.stability import note_marker
 from ottla.log.timestamps import FoundOffset, search_first, search_latest
 from ottla.log.validation import does_not_fit, needs_records
-from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import BatchHeader, assign_offset
 from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource, is_shortage
 
@@ -39,6 +41,7 @@ from ottla.runtime import Clock, Disk, Executor, FileRange, IdSource, is_shortag
 _BATCH_FRONT = struct.Struct(">qii")
 _LENGTH_FIELD = struct.Struct(">8xi")
 _NO_TIMESTAMP = -1
+_CONTROL_BIT = 0x20
 
 
 class Log:
@@ -82,7 +85,7 @@ class Log:
         self._commit = GroupCommit(self._flush_once, lambda: self.recovery_point)
         self._rolling: asyncio.Task[None] | None = None
         self._background = Background()
-        self._closed = False
+        self.is_closed = False
         self.config = config
         self.update_config(config)
 
@@ -96,9 +99,6 @@ class Log:
         self.looks_into_records = needs_records(config)
         self._active.index_interval_bytes = config.index_interval_bytes
         self._active.max_index_bytes = config.segment_index_bytes
-        self._draw_roll_time()
-
-    def _draw_roll_time(self) -> None:
         self._roll_after_ms = self.config.roll_after_ms(self._ids.below)
 
     @property
@@ -115,12 +115,12 @@ class Log:
         return self._segments.size_bytes
 
     @property
-    def is_closed(self) -> bool:
-        return self._closed
-
-    @property
     def segments(self) -> tuple[Segment, ...]:
         return self._segments.all()
+
+    def segments_from(self, offset: int) -> Iterator[Segment]:
+        """From the one that holds an offset on."""
+        return self._segments.from_offset(offset)
 
     # Appending.
 
@@ -144,22 +144,23 @@ class Log:
             or self.log_end_offset + record_count - segment.base_offset > MAX_RELATIVE_OFFSET
         )
 
-    def append(self, records: memoryview, headers: list[BatchHeader], leader_epoch: int) -> AppendInfo:
+    def append(
+        self, records: memoryview, headers: list[BatchHeader], leader_epoch: int, permit: Permit | None = None
+    ) -> AppendInfo:
         """Append one validated batch at the end, as leader: gives it its offsets and the leader's epoch.
 
-        `must_roll` must have said False. Either everything happens or, with a KafkaError, nothing.
+        `must_roll` must have said False. Either everything happens or, with a KafkaError, nothing. The first batch of a
+        transaction needs a `permit`, and so does what the broker made itself.
         """
         (header,) = headers
-        if self._closed or self.directory.failure is not None:
+        if self.is_closed or self.directory.failure is not None:
             raise unavailable(self)
         producer_state = self.producer_state
         has_producer = header.producer_id >= 0
         if has_producer:
-            stored = producer_state.check(header)
+            stored = producer_state.check(header, permit)
             if stored is not None:
-                return AppendInfo(
-                    stored.first_offset, stored.last_offset, stored.timestamp, self.log_start_offset, True
-                )
+                return AppendInfo(*stored[2:], self.log_start_offset, True)
         first_offset = self.log_end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = header.max_timestamp
@@ -180,7 +181,10 @@ class Log:
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
         if has_producer:
-            producer_state.update(header, first_offset, last_offset)
+            if header.attributes & _CONTROL_BIT:
+                note_marker(permit, header, first_offset, producer_state, segment)
+            else:
+                producer_state.update(header, first_offset, last_offset)
         append_time = max_timestamp if self._uses_append_time else _NO_TIMESTAMP
         return AppendInfo(first_offset, last_offset, append_time, self.log_start_offset, False)
 
@@ -192,14 +196,10 @@ class Log:
         At most `max_bytes`, where the last batch may be cut off, but always the whole of the first batch if
         `min_one_batch`. Never reaches into the next segment.
         """
-        if self._closed or self.directory.failure is not None:
+        if self.is_closed or self.directory.failure is not None:
             raise unavailable(self)
         if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: an offset from {self.log_start_offset} to {self.log_end_offset} expected, "
-                f"{offset} came",
-            )
+            raise out_of_range(self, offset)
         if offset >= up_to_offset or offset == self.log_end_offset:
             return None
         try:
@@ -234,7 +234,7 @@ class Log:
         They go on in the order in which they came, so that a producer's batches stay in order.
         """
         if self._rolling is None:
-            if self._closed or self.directory.failure is not None:
+            if self.is_closed or self.directory.failure is not None:
                 raise unavailable(self)
             if not self._active.file.size:
                 return
@@ -259,7 +259,7 @@ class Log:
         self._segments.add(new)
         self._active = new
         old.release_indexes()
-        self._draw_roll_time()
+        self._roll_after_ms = self.config.roll_after_ms(self._ids.below)
         # A failure has marked the directory by then, so it is not lost.
         self._background.start(self.flush(base_offset))
 
@@ -267,11 +267,10 @@ class Log:
 
     def advance_start(self, offset: int) -> None:
         """Readers get nothing below `offset` from now on. Never beyond the high watermark, and never back."""
-        if self._closed or self.directory.failure is not None:
+        if self.is_closed or self.directory.failure is not None:
             raise unavailable(self)
         if offset > self.high_watermark:
-            limits = f"an offset up to the high watermark {self.high_watermark} expected, {offset} came"
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition}: {limits}")
+            raise beyond_high_watermark(self, offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.leader_epochs.truncate_from_start(offset)
@@ -355,9 +354,9 @@ class Log:
 
     async def close(self) -> None:
         """Flush everything and leave a log that opens without a scan; KafkaError when that cannot be promised."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         await self._settle()
         try:
             # Also when the end is reached already: closed segments may have index files that are not synced.
@@ -389,7 +388,7 @@ class Log:
 
     def close_files(self) -> None:
         """Give up the files as they are; what is not flushed may be lost."""
-        self._closed = True
+        self.is_closed = True
         for segment in self._segments.all():
             segment.close()
 
@@ -398,7 +397,7 @@ class Log:
 
         Ranges that are being sent are of use until `delete`.
         """
-        self._closed = True
+        self.is_closed = True
         await self._settle()
         try:
             await self._executor.run(self._files.rename, new_path)
@@ -407,7 +406,7 @@ class Log:
 
     async def delete(self) -> None:
         """Remove the directory with all that is in it."""
-        self._closed = True
+        self.is_closed = True
         await self._settle()
         self.close_files()
         try:

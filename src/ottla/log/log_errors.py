@@ -40,3 +40,13 @@ def sync_failed(log: "Log", error: OSError) -> KafkaError:
     if not (is_shortage(error) or is_of_one_log(error)):
         log.directory.fail(error)
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {log.topic_partition} failed: {error}")
+
+
+def out_of_range(log: "Log", offset: int) -> KafkaError:
+    limits = f"an offset from {log.log_start_offset} to {log.log_end_offset} expected, {offset} came"
+    return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{log.topic_partition}: {limits}")
+
+
+def beyond_high_watermark(log: "Log", offset: int) -> KafkaError:
+    limits = f"an offset up to the high watermark {log.high_watermark} expected, {offset} came"
+    return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{log.topic_partition}: {limits}")

@@ -46,7 +46,7 @@ class LogFiles:
                 raise EpochsNotWritten(error.errno, error.strerror, self.path) from error
         for segment in closed:
             segment.file.sync()
-            sync_paths(self._disk, segment.index_paths())
+            sync_paths(self._disk, segment.paths_to_sync())
             if self._disk.exists(self._snapshot_path(segment.base_offset)):
                 sync_paths(self._disk, [self._snapshot_path(segment.base_offset)])
         active_file.sync()
@@ -56,7 +56,7 @@ class LogFiles:
         active.write_indexes()
         write_file(self._disk, self._snapshot_path(end_offset), snapshot)
         self._write_epochs(epochs)
-        sync_paths(self._disk, [*active.index_paths(), self._snapshot_path(end_offset)])
+        sync_paths(self._disk, [*active.paths_to_sync(), self._snapshot_path(end_offset)])
         self._disk.sync_directory(self.path)
 
     def set_aside(self, segments: tuple[Segment, ...]) -> list[str]:

@@ -193,6 +193,7 @@ class LogManager:
         log = self._add(topic_partition, place.directory, loader, loaded)
         self._places.counts[place.directory.path] += 1
         log.high_watermark = min(max(place.high_watermark, log.log_start_offset), log.log_end_offset)
+        log.producer_state.transactions.replicated(log.high_watermark)
         return log
 
     def _add(

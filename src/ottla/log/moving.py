@@ -367,8 +367,12 @@ class LogMove:
             twin.first_timestamp = source.first_timestamp
             twin.bytes_since_index_entry = source.bytes_since_index_entry
             twin.is_index_full = source.is_index_full
+            twin.aborted_bytes = source.aborted_bytes
             twins.append(twin)
-        twins[-1].use_indexes(self.log.segments[-1].indexes())
+        active = self.log.segments[-1]
+        twins[-1].use_indexes(active.indexes())
+        if active.aborted_bytes:
+            twins[-1].use_transactions(active.transactions())
         return twins
 
     # The end of a move that does not come to its end.

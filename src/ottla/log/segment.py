@@ -16,12 +16,22 @@ from typing import NamedTuple
 
 from ottla.log.config import LogConfig
 from ottla.log.damage import scan_readable
-from ottla.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, join, offset_name, write_file
+from ottla.log.files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    join,
+    offset_name,
+    write_file,
+)
 from ottla.log.index_cache import IndexCache
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.offset_index import MAX_RELATIVE_OFFSET, CorruptIndex, OffsetIndex
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.log.time_index import TimeIndex
+from ottla.log.transaction_index import ENTRY_BYTES as ABORTED_ENTRY_BYTES
+from ottla.log.transaction_index import AbortedTransaction, TransactionIndex
 from ottla.records import HEADER_BYTES, BatchHeader, CorruptRecord, read_header, scan_headers
 from ottla.runtime import Disk, File
 
@@ -37,6 +47,7 @@ _LAST_OFFSET = attrgetter("last_offset")
 _SIZE_BYTES = attrgetter("size_bytes")
 # Two generations of this many positions are remembered; the older one is dropped as a whole.
 _REMEMBERED = 1024
+_NONE_ABORTED = TransactionIndex()
 
 
 class Indexes(NamedTuple):
@@ -52,6 +63,7 @@ class Segment:
     """`file.size` is the end of the records; nothing above the log's end offset is in the file.
 
     `max_timestamp` is -1 while no record has a timestamp. `first_timestamp` is None while the segment is empty.
+    `aborted_bytes` is the size of the index of aborted transactions, in memory or in its file.
     """
 
     __slots__ = (
@@ -59,7 +71,9 @@ class Segment:
         "_disk",
         "_indexes",
         "_old_positions",
+        "_transactions",
         "_young_positions",
+        "aborted_bytes",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -86,6 +100,8 @@ class Segment:
         self._disk = disk
         self._cache = cache
         self._indexes: Indexes | None = None
+        self._transactions: TransactionIndex | None = None
+        self.aborted_bytes = 0
         self._young_positions: dict[int, int] = {}
         self._old_positions: dict[int, int] = {}
         self.directory = directory
@@ -108,7 +124,13 @@ class Segment:
         return join(self.directory, offset_name(self.base_offset, suffix))
 
     def index_paths(self) -> list[str]:
+        """Of the two that every segment has."""
         return [self.path_of(INDEX_SUFFIX), self.path_of(TIME_INDEX_SUFFIX)]
+
+    def paths_to_sync(self) -> list[str]:
+        """All that `write_indexes` writes."""
+        aborted = [self.path_of(TRANSACTION_INDEX_SUFFIX)] if self.aborted_bytes else []
+        return [*self.index_paths(), *aborted]
 
     # Appending. Only the active segment is appended to, so its indexes are in memory.
 
@@ -237,6 +259,12 @@ class Segment:
             good_until = place + header.size_bytes
         raise BrokenSegment(f"no batch with offset {offset} at {good_until} of {self.file.path}")
 
+    def offset_at_or_behind(self, position: int, otherwise: int) -> int:
+        """The last offset of the first batch at or behind a position that the index knows."""
+        offsets = self.indexes().offsets
+        slot = bisect_left(offsets.positions, position)
+        return self.base_offset + offsets.relative_offsets[slot] if slot < len(offsets) else otherwise
+
     def remember(self, base_offset: int, position: int) -> None:
         """Keep where a batch begins, for whoever asks for it next."""
         positions = self._young_positions
@@ -261,6 +289,37 @@ class Segment:
             return max_bytes
         size_bytes: int = _BATCH_START.unpack(self.file.read_at(start, _BATCH_START.size))[1] + _BEFORE_LENGTH_ENDS
         return max(max_bytes, size_bytes)
+
+    # Aborted transactions.
+
+    def transactions(self) -> TransactionIndex:
+        """The aborted transactions whose markers are in this segment."""
+        if not self.aborted_bytes:
+            return _NONE_ABORTED
+        if self._transactions is None:
+            self._transactions = self.read_transactions()
+            self.release_indexes()
+        self._cache.touch(self)
+        return self._transactions
+
+    def read_transactions(self) -> TransactionIndex:
+        """Read the index file of a segment; BrokenSegment when it was damaged since the start."""
+        path = self.path_of(TRANSACTION_INDEX_SUFFIX)
+        try:
+            return TransactionIndex.from_bytes(self._disk.read(path), self.base_offset)
+        except (CorruptIndex, FileNotFoundError) as error:
+            raise BrokenSegment(f"{path}: {error}") from error
+
+    def note_aborted(self, aborted: AbortedTransaction) -> None:
+        """The marker of an aborted transaction was appended, or found; what is known so far is in memory."""
+        if self._transactions is None:
+            self._transactions = TransactionIndex()
+        self._transactions.append(aborted)
+        self.aborted_bytes += ABORTED_ENTRY_BYTES
+
+    def use_transactions(self, transactions: TransactionIndex) -> None:
+        """Give the segment its index for good, as `use_indexes` does."""
+        self._transactions, self.aborted_bytes = transactions, transactions.memory_bytes
 
     # Indexes on disk.
 
@@ -296,7 +355,7 @@ class Segment:
                 self.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
 
     def start_indexes(self) -> None:
-        """Begin with empty indexes in memory."""
+        """Begin with empty indexes in memory, but for that of aborted transactions: headers do not tell of these."""
         self._indexes = Indexes(OffsetIndex(), TimeIndex())
         self.bytes_since_index_entry = 0
         self.max_timestamp = -1
@@ -306,19 +365,28 @@ class Segment:
     def drop_indexes(self) -> None:
         """Give the memory back; the files have it all."""
         self._indexes = None
+        self._transactions = None
 
     def release_indexes(self) -> None:
         """The segment was closed and its index files are written: from now on the cache decides."""
+        size_bytes = 0 if self._transactions is None else self._transactions.memory_bytes
         if self._indexes is not None:
-            self._cache.admit(self, self._indexes.offsets.memory_bytes + self._indexes.times.memory_bytes)
+            size_bytes += self._indexes.offsets.memory_bytes + self._indexes.times.memory_bytes
+        self._cache.admit(self, size_bytes)
 
     def write_indexes(self) -> None:
-        """Write both index files anew (blocking, not synced). The time index ends with the largest timestamp."""
+        """Write the index files anew (blocking, not synced). The time index ends with the largest timestamp."""
         indexes = self._indexes
         assert indexes is not None, "only indexes in memory can be written"
         indexes.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
         write_file(self._disk, self.path_of(INDEX_SUFFIX), indexes.offsets.to_bytes())
         write_file(self._disk, self.path_of(TIME_INDEX_SUFFIX), indexes.times.to_bytes())
+        self.write_transactions()
+
+    def write_transactions(self) -> None:
+        """Write the index of aborted transactions anew, unless there are none."""
+        if self._transactions is not None and self.aborted_bytes:
+            write_file(self._disk, self.path_of(TRANSACTION_INDEX_SUFFIX), self._transactions.to_bytes())
 
     def close(self) -> None:
         self._cache.forget(self)

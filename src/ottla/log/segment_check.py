@@ -7,12 +7,13 @@ indexed position is checked again before it is believed.
 import struct
 
 from ottla.log.config import LogConfig
-from ottla.log.files import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from ottla.log.files import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.offset_index import CorruptIndex, OffsetIndex
 from ottla.log.segment import Indexes, Segment
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.log.time_index import TimeIndex
+from ottla.log.transaction_index import TransactionIndex
 from ottla.records import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.errors import CorruptRecord
 from ottla.runtime import Disk
@@ -43,6 +44,14 @@ def checked_indexes(disk: Disk, segment: Segment, config: LogConfig) -> Indexes 
     if not _check_offsets(segment, offset_ends, config) or not _check_times(segment, time_ends):
         return None
     return indexes
+
+
+def checked_transactions(disk: Disk, segment: Segment) -> TransactionIndex | None:
+    """The aborted transactions of a segment that has a file of them; None when they have to be found again."""
+    try:
+        return TransactionIndex.from_bytes(disk.read(segment.path_of(TRANSACTION_INDEX_SUFFIX)), segment.base_offset)
+    except (FileNotFoundError, CorruptIndex):
+        return None
 
 
 def _ends(disk: Disk, path: str, entry_bytes: int) -> tuple[bytes, ...] | None:

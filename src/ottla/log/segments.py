@@ -1,6 +1,7 @@
 """The segments of a log, in order of their base offsets."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from ottla.log.segment import Segment
 
@@ -28,6 +29,11 @@ class Segments:
 
     def all(self) -> tuple[Segment, ...]:
         return tuple(self._all)
+
+    def from_offset(self, offset: int) -> Iterator[Segment]:
+        """The segment that holds an offset, and those after it. Not to be kept: the row may change."""
+        for number in range(max(bisect_right(self._base_offsets, offset) - 1, 0), len(self._all)):
+            yield self._all[number]
 
     @property
     def size_bytes(self) -> int:

@@ -165,7 +165,7 @@ class _DecoderWriter:
         if one.nullable_in(self.version):
             self._run.append(("presence", "b"))
             self._flush()
-            self.source.line(f"if presence < 0: {target} = None")
+            self.source.line(f"if presence {'<' if one.tag is None else '<='} 0: {target} = None")
             present = self.source.block("else:")
         with present:
             self._struct(cls, variable)

@@ -94,7 +94,8 @@ class _EncoderWriter:
         if one.is_array:
             return f"({value} is None or {value})" if one.nullable else value
         assert isinstance(one.type, StructType)
-        return " or ".join(self._differs_from_default(inner, f"{value}.{inner.name}") for inner in one.type.FIELDS)
+        inner = " or ".join(self._differs_from_default(inner, f"{value}.{inner.name}") for inner in one.type.FIELDS)
+        return f"({value} is None or {inner})" if one.nullable else inner
 
     def _tags(self, known: list[Field], variable: str) -> None:
         if not known:
@@ -140,7 +141,7 @@ class _EncoderWriter:
         if one.nullable_in(self.version):
             run = self._run
             with self.source.block(f"if {variable} is None:"):
-                self._flush(("-1", "b"))
+                self._flush(("-1" if one.tag is None else "0", "b"))
             with self.source.block("else:"):
                 self._run = [*run, ("1", "b")]
                 self._struct(cls, variable)

@@ -541,24 +541,19 @@ static inline int ottla_filter_batch(ottla_filter *filter, const uint8_t *origin
     if (!ottla_reserve(&filter->out, &filter->out_capacity, start + batch->size))
         return OTTLA_MEMORY;
     filter->out_size = start + OTTLA_HEADER_BYTES;
-    if ((batch->attributes & OTTLA_CONTROL_FLAG) && batch->count > 0) {
-        filter->is_whole = 1;
-    } else {
-        state = ottla_filter_payload(filter, batch, original + OTTLA_HEADER_BYTES, batch->size - OTTLA_HEADER_BYTES,
-                                     index);
-        if (state != OTTLA_OK)
-            return state;
-        if (filter->stay_count == 0) {
-            if (!ottla_keeps_empty(filter, batch->last_offset, batch->producer_id)) {
-                filter->out_size = start;
-                return OTTLA_OK;
-            }
-            filter->attributes = batch->attributes &
-                                 (OTTLA_APPEND_TIME_BIT | OTTLA_TRANSACTION_BIT | OTTLA_CONTROL_FLAG);
-            filter->base_timestamp = -1;
-            filter->max_timestamp = batch->max_timestamp;
-            return ottla_finish_batch(filter, original, start);
+    state = ottla_filter_payload(filter, batch, original + OTTLA_HEADER_BYTES, batch->size - OTTLA_HEADER_BYTES,
+                                 index);
+    if (state != OTTLA_OK)
+        return state;
+    if (filter->stay_count == 0) {
+        if (!ottla_keeps_empty(filter, batch->last_offset, batch->producer_id)) {
+            filter->out_size = start;
+            return OTTLA_OK;
         }
+        filter->attributes = batch->attributes & OTTLA_APPEND_TIME_BIT;
+        filter->base_timestamp = -1;
+        filter->max_timestamp = batch->max_timestamp;
+        return ottla_finish_batch(filter, original, start);
     }
     if (!filter->is_whole)
         return ottla_finish_batch(filter, original, start);
@@ -567,14 +562,14 @@ static inline int ottla_filter_batch(ottla_filter *filter, const uint8_t *origin
     return OTTLA_OK;
 }
 
-/* Pass 2 over batches from `*position` on. Compressed batches are left to the caller. */
+/* Pass 2 over batches from `*position` on. Compressed batches and those of transactions are left to the caller. */
 static inline int ottla_filter_batches(ottla_filter *filter, const uint8_t *data, size_t size, size_t *position,
                                        int64_t *index)
 {
     ottla_batch batch;
     int state;
     while ((state = ottla_read_batch(data + *position, size - *position, &batch)) == OTTLA_OK) {
-        if (batch.attributes & OTTLA_CODEC_BITS)
+        if (batch.attributes & (OTTLA_CODEC_BITS | OTTLA_TRANSACTION_BIT | OTTLA_CONTROL_FLAG))
             return OTTLA_RUN_LOOK;
         if ((state = ottla_filter_batch(filter, data + *position, &batch, index)) != OTTLA_OK)
             return state;

@@ -201,7 +201,8 @@ cdef class BatchFilter:
         free(self._filter.stays)
 
     def filter_batches(self, buffer, Py_ssize_t position):
-        """What stays from the batch at `position` on, where it ended, and why: END, or LOOK at a compressed batch."""
+        """What stays from the batch at `position` on, where it ended, and why: END, or LOOK at a batch that is compressed
+        or of a transaction."""
         cdef Py_buffer view
         cdef size_t at
         cdef int64_t index = 0

@@ -124,19 +124,18 @@ class BatchFilter:
         self._kept = frozenset(array("q", kept_offsets))
 
     def filter_batches(self, buffer: Buffer, position: int) -> tuple[bytes, int, RunEnd]:
-        """What stays from the batch at `position` on, where it ended, and why: END, or LOOK at a compressed batch."""
+        """What stays from the batch at `position` on, where it ended, and why: END, or LOOK at a batch that is
+        compressed or of a transaction."""
         view = memoryview(buffer).cast("B")
         output = bytearray()
         while (header := _whole_batch(view, position)) is not None:
-            if header.attributes & _CODEC_BITS:
+            if header.attributes & (_CODEC_BITS | _TRANSACTION_BIT | _CONTROL_BIT):
                 return bytes(output), position, RunEnd.LOOK
             output += self._filter_batch(view[position : position + header.size_bytes], header)
             position += header.size_bytes
         return bytes(output), min(position, len(view)), RunEnd.END
 
     def _filter_batch(self, batch: memoryview, header: BatchHeader) -> Buffer:
-        if header.is_control and header.record_count > 0:
-            return batch
         filtered = self.filter_payload(batch[HEADER_BYTES:], header)
         if filtered is None:
             return batch
@@ -144,7 +143,7 @@ class BatchFilter:
         if not filtered.record_count:
             if not self.keeps_empty(header):
                 return b""
-            attributes &= _APPEND_TIME_BIT | _TRANSACTION_BIT | _CONTROL_BIT
+            attributes &= _APPEND_TIME_BIT
         return frame_batch(
             filtered.payload,
             header.base_offset,

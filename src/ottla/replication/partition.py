@@ -7,7 +7,8 @@
 What must stay true:
 - Appends reach the log in the order in which they were handed in, also while a segment is being rolled: what
   arrives meanwhile waits in `_queued`, and nothing overtakes it.
-- Readers see records below the high watermark only. It never goes back while this broker leads.
+- Readers see records below the high watermark only. It never goes back while this broker leads. Readers of committed
+  records see those below the last stable offset, which moves with the high watermark or not at all.
 - The high watermark is the smallest end offset among the in-sync replicas. This broker's own end offset counts
   as far as it is flushed where the topic asks for that (`ottla.flush.before.ack`, `flush.messages=1`), so that
   nobody reads or is promised what a power cut could take back.
@@ -22,11 +23,15 @@ from typing import TypeVar
 from ottla.cluster.image import PartitionImage
 from ottla.log.append_info import AppendInfo
 from ottla.log.log import Log
+from ottla.log.own_batch import own_batch
+from ottla.log.producer_state import Permit
+from ottla.log.stability import aborted_within, bytes_between, last_stable_offset
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.log.validation import must_decompress, validate_for_append
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.records import BatchHeader
+from ottla.records import BatchHeader, inspect_batches
 from ottla.replication.traffic import Traffic
-from ottla.replication.waiting import FetchWait, OffsetWaits
+from ottla.replication.waiting import FetchWait, OffsetWaits, end_waits
 from ottla.runtime import Clock, Executor, FileRange
 
 logger = logging.getLogger(__name__)
@@ -44,11 +49,12 @@ class _QueuedAppend:
     `headers` are there once the records were validated: that may have changed them, and must not happen twice.
     """
 
-    __slots__ = ("future", "headers", "records")
+    __slots__ = ("future", "headers", "permit", "records")
 
-    def __init__(self, records: memoryview, headers: list[BatchHeader] | None) -> None:
+    def __init__(self, records: memoryview, headers: list[BatchHeader] | None, permit: Permit | None) -> None:
         self.records = bytearray(records)
         self.headers = headers
+        self.permit = permit
         self.future: asyncio.Future[AppendInfo] = asyncio.get_running_loop().create_future()
 
 
@@ -60,6 +66,7 @@ class Partition:
         self.traffic = Traffic()
         self.leader_id = -1
         self.leader_epoch = -1
+        self.epoch_start_offset = 0
         self.is_leader = False
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
@@ -71,6 +78,9 @@ class Partition:
         self._roller: asyncio.Task[object] | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._fetch_waits: dict[FetchWait, None] = {}
+        self._committed_waits: dict[FetchWait, None] = {}
+        # As far as those who wait for committed records were told.
+        self._told_stable_offset = 0
         self._produce_waits = OffsetWaits()
         self._invisible_bytes = 0
 
@@ -84,6 +94,7 @@ class Partition:
         was_leader, self.is_leader = self.is_leader, image.leader == self._node_id
         if self.is_leader and (not was_leader or image.leader_epoch != self.leader_epoch):
             self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
+            self.epoch_start_offset = self.log.log_end_offset
             self._follower_end_offsets.clear()
         self.leader_epoch = image.leader_epoch
         if self.is_leader:
@@ -110,11 +121,14 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        return self.log.high_watermark
+        log = self.log
+        if log.producer_state.transactions.first_unstable_offset >= log.high_watermark:
+            return log.high_watermark
+        return last_stable_offset(log)
 
     @property
     def waiting_fetches(self) -> int:
-        return len(self._fetch_waits)
+        return len(self._fetch_waits) + len(self._committed_waits)
 
     @property
     def waiting_producers(self) -> int:
@@ -122,10 +136,13 @@ class Partition:
 
     # Appending
 
-    def append(self, records: memoryview, acks: int) -> AppendInfo | asyncio.Future[AppendInfo]:
+    def append(
+        self, records: memoryview, acks: int, permit: Permit | None = None
+    ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one producer's batch; a future where a segment must be rolled or the batch decompressed first.
 
-        The memory of `records` is only used until this returns, and its header is changed in place.
+        The memory of `records` is only used until this returns, and its header is changed in place. The first batch of
+        a transaction needs a verification as its `permit`.
         """
         if not self.is_leader:
             self.check_leader()
@@ -133,17 +150,40 @@ class Partition:
             self._check_in_sync()
         log = self.log
         if self._roller is not None or (log.looks_into_records and must_decompress(records, log.config)):
-            return self._queue(records, None)
+            return self._queue(records, None, permit)
         validated, headers = self._validate(records)
         size_bytes, header = len(validated), headers[0]
         if log.must_roll(size_bytes, header.max_timestamp, header.record_count):
-            return self._queue(validated, headers)
-        info = log.append(validated, headers, self.leader_epoch)
+            return self._queue(validated, headers, permit)
+        info = log.append(validated, headers, self.leader_epoch, permit)
         traffic = self.traffic
         traffic.messages_in += header.record_count
         traffic.bytes_in += len(records)
         if not info.duplicate:
             self._appended(size_bytes)
+        return info
+
+    def append_own(self, records: memoryview, transaction_version: int = 0) -> AppendInfo | asyncio.Future[AppendInfo]:
+        """Append a batch that this broker made itself, for all in-sync replicas to have; waits as `append` does.
+
+        A client's mistakes are not looked for in it, only its size, and whether it comes too late for its transaction.
+        """
+        self.check_leader()
+        self._check_in_sync()
+        headers = inspect_batches(records, False)
+        header, max_bytes = headers[0], self.log.config.max_message_bytes
+        if len(records) > max_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{self}: at most {max_bytes} bytes expected, {len(records)} came"
+            )
+        permit = own_batch(records, header, transaction_version)
+        must_roll = self.log.must_roll(len(records), header.max_timestamp, header.record_count)
+        if self._roller is not None or must_roll:
+            return self._queue(records, headers, permit)
+        info = self.log.append(records, headers, self.leader_epoch, permit)
+        self.traffic.messages_in += header.record_count
+        self.traffic.bytes_in += len(records)
+        self._appended(len(records))
         return info
 
     def _check_in_sync(self) -> None:
@@ -156,10 +196,7 @@ class Partition:
             )
 
     def _validate(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
-        validated, headers = validate_for_append(records, self.log.config, self._clock.now_ms())
-        if headers[0].is_transactional:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"no transaction was begun for this producer on {self}")
-        return validated, headers
+        return validate_for_append(records, self.log.config, self._clock.now_ms())
 
     async def _validate_queued(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
         """Decompressing takes milliseconds: it is done beside the loop, while later appends wait their turn."""
@@ -169,8 +206,10 @@ class Partition:
             return validated
         return self._validate(records)
 
-    def _queue(self, records: memoryview, headers: list[BatchHeader] | None) -> asyncio.Future[AppendInfo]:
-        queued = _QueuedAppend(records, headers)
+    def _queue(
+        self, records: memoryview, headers: list[BatchHeader] | None, permit: Permit | None
+    ) -> asyncio.Future[AppendInfo]:
+        queued = _QueuedAppend(records, headers, permit)
         self._queued.append(queued)
         if self._roller is None:
             self._roller = asyncio.get_running_loop().create_task(self._drain_queue())
@@ -202,7 +241,7 @@ class Partition:
         if self.log.must_roll(len(validated), headers[0].max_timestamp, headers[0].record_count):
             await self.log.roll()
             self.check_leader()
-        info = self.log.append(validated, headers, self.leader_epoch)
+        info = self.log.append(validated, headers, self.leader_epoch, queued.permit)
         self.traffic.messages_in += headers[0].record_count
         self.traffic.bytes_in += len(queued.records)
         if not info.duplicate:
@@ -248,6 +287,15 @@ class Partition:
             return None
         return self._produce_waits.add(info.last_offset + 1)
 
+    def committed(self, end_offset: int) -> asyncio.Future[None] | None:
+        """What whoever wrote everything below an offset waits for; None when readers see all of it."""
+        log = self.log
+        if log.high_watermark >= end_offset:
+            return None
+        if log.flushes_before_visible:
+            self._start_flush()
+        return self._produce_waits.add(end_offset)
+
     def _start_flush(self) -> None:
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush_until_clean())
@@ -272,12 +320,31 @@ class Partition:
         if end_offset <= log.high_watermark:
             return
         log.high_watermark = end_offset
+        transactions = log.producer_state.transactions
+        if transactions.awaits_replication:
+            transactions.replicated(end_offset)
         if self._produce_waits:
             self._produce_waits.reached(end_offset)
         size_bytes, self._invisible_bytes = self._invisible_bytes, 0
         if self._fetch_waits:
             for wait in list(self._fetch_waits):
                 wait.bytes_added(size_bytes)
+        if self._committed_waits:
+            self._tell_stable_offset()
+
+    def _tell_stable_offset(self) -> None:
+        """Let those who wait for committed records know how many bytes of them came since they were told last."""
+        told, self._told_stable_offset = self._told_stable_offset, self.last_stable_offset
+        if told >= self._told_stable_offset:
+            return
+        try:
+            size_bytes = bytes_between(self.log, told, self._told_stable_offset)
+        except OSError:
+            # They find out what is wrong when they read.
+            end_waits(list(self._committed_waits))
+            return
+        for wait in list(self._committed_waits):
+            wait.bytes_added(size_bytes)
 
     def _slowest_follower(self) -> int:
         followers = (replica for replica in self.isr if replica != self._node_id)
@@ -308,15 +375,27 @@ class Partition:
         """The bytes from `offset` on that a consumer may see; None when there are none yet."""
         return self.log.read(offset, max_bytes, up_to_offset=self.log.high_watermark, min_one_batch=min_one_batch)
 
+    def read_committed(
+        self, offset: int, max_bytes: int, *, min_one_batch: bool
+    ) -> tuple[FileRange | None, list[AbortedTransaction]]:
+        """The bytes that a consumer of committed records may see, and the transactions that it has to leave out."""
+        stable_offset = self.last_stable_offset
+        found = self.log.read(offset, max_bytes, up_to_offset=stable_offset, min_one_batch=min_one_batch)
+        return found, [] if found is None else aborted_within(self.log, offset, found)
+
     def add_fetch_wait(self, wait: FetchWait) -> None:
-        self._fetch_waits[wait] = None
+        if wait.is_for_committed:
+            if not self._committed_waits:
+                self._told_stable_offset = self.last_stable_offset
+            self._committed_waits[wait] = None
+        else:
+            self._fetch_waits[wait] = None
 
     def remove_fetch_wait(self, wait: FetchWait) -> None:
-        self._fetch_waits.pop(wait, None)
+        (self._committed_waits if wait.is_for_committed else self._fetch_waits).pop(wait, None)
 
     def release_waits(self) -> None:
-        for wait in list(self._fetch_waits):
-            wait.end()
+        end_waits([*self._fetch_waits, *self._committed_waits])
 
     def fail(self, error: KafkaError) -> None:
         """Tell everyone who waits that the log is out of use; the log itself refuses whatever comes later."""

@@ -20,10 +20,17 @@ class FetchWait:
     It registers with every partition it reads and leaves all of them when it ends, however it ends.
     """
 
-    __slots__ = ("_bytes_missing", "_partitions", "_timer", "future")
+    __slots__ = ("_bytes_missing", "_partitions", "_timer", "future", "is_for_committed")
 
-    def __init__(self, partitions: Iterable[WatchedPartition], bytes_missing: int, wait_seconds: float) -> None:
+    def __init__(
+        self,
+        partitions: Iterable[WatchedPartition],
+        bytes_missing: int,
+        wait_seconds: float,
+        is_for_committed: bool = False,
+    ) -> None:
         loop = asyncio.get_running_loop()
+        self.is_for_committed = is_for_committed
         self.future: asyncio.Future[None] = loop.create_future()
         self._bytes_missing = bytes_missing
         self._partitions = list(partitions)
@@ -46,6 +53,11 @@ class FetchWait:
         self._timer.cancel()
         for partition in self._partitions:
             partition.remove_fetch_wait(self)
+
+
+def end_waits(waits: list[FetchWait]) -> None:
+    for wait in waits:
+        wait.end()
 
 
 class OffsetWaits:

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import Answer, Handler, RequestContext, registered_handlers
-from ottla.broker.promise import Promise
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Request, Response
+from ottla.runtime.promise import Promise
 from ottla.testing.faulty_disk import FaultyDisk
 from ottla.testing.refusals import refuse
 

@@ -27,7 +27,19 @@ STATIC = {
     "no.such.key": "x",
 }
 # Set by whoever starts the broker, so they say nothing about defaults.
-GIVEN = {"node.id", "log.dirs", "listeners", "advertised.listeners", "log.retention.check.interval.ms"}
+GIVEN = {
+    "node.id",
+    "log.dirs",
+    "listeners",
+    "advertised.listeners",
+    "log.retention.check.interval.ms",
+    "group.initial.rebalance.delay.ms",
+    "offsets.topic.num.partitions",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
+}
 
 PORTS = "a listener cannot be moved while the broker runs"
 BOUND = "bounded out of the box"
@@ -54,7 +66,7 @@ ORIGINS_THAT_DIFFER = {
 
 KRAFT = "brokers meet in the coordination store, not in a quorum"
 SECURITY = "there is no TLS, SASL or authorisation"
-GROUPS, TRANSACTIONS = "there are no groups of this kind", "there are no transactions"
+GROUPS, TRANSACTIONS = "there are no groups of this kind", "not used by the coordinator of transactions"
 REPLICATION = "there is one broker"
 QUOTAS, METRICS, TIERED = "there are no quotas", "there are no metrics of this kind", "there is no tiered storage"
 THREADS, PLUGINS = "one loop does the work", "nothing is plugged in"
@@ -66,7 +78,7 @@ MISSING_HERE = {
     **dict.fromkeys(("ssl.", "sasl.", "security.", "principal.", "delegation.", "authorizer."), SECURITY),
     **dict.fromkeys(("connection.failed.authentication.", "connections.max.reauth."), SECURITY),
     **dict.fromkeys(("group.", "share.", "offset.", "offsets."), GROUPS),
-    **dict.fromkeys(("transaction.", "transactional.", "add.partitions.to.txn."), TRANSACTIONS),
+    **dict.fromkeys(("transaction.state.log.load.", "transaction.two.phase."), TRANSACTIONS),
     **dict.fromkeys(("replica.", "leader.", "auto.leader.", "controlled.shutdown.", "num.replica."), REPLICATION),
     **dict.fromkeys(("inter.broker.", "request.timeout.", "socket.connection.setup."), REPLICATION),
     **dict.fromkeys(("client.quota.", "replication.quota.", "alter.log."), QUOTAS),

@@ -58,6 +58,15 @@ class KafkaLog:
     def append(self, batch: bytes, leader_epoch: int) -> Answer:
         return self.ask("append", leader_epoch, base64.b64encode(batch).decode())
 
+    def append_own(self, batch: bytes, leader_epoch: int, transaction_version: int = 0) -> Answer:
+        return self.ask("own", leader_epoch, transaction_version, base64.b64encode(batch).decode())
+
+    def committed(self, offset: int, max_bytes: int) -> tuple[int, bytes, list[tuple[int, int]]]:
+        """Last stable offset, batches, and producer and first offset of the transactions that were aborted."""
+        stable, data, *aborted = self.good("committed", offset, max_bytes)
+        pairs = [(int(producer), int(first)) for producer, _, first in (each.partition(":") for each in aborted)]
+        return int(stable), base64.b64decode(data), pairs
+
     def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> bytes:
         return base64.b64decode(self.good("read", offset, max_bytes, str(min_one_batch).lower())[0])
 

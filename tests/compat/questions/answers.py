@@ -8,7 +8,7 @@ they are before compression.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.protocol.errors import ErrorCode
@@ -23,7 +23,8 @@ DAY_MS = 24 * 3600 * 1000
 FIRST_CHOSEN_PRODUCER_ID = 1_000_000
 """Questions use ids from here on; those below are given out by brokers."""
 _LOG_APPEND_TIME = 0x08
-_LENGTH, _CRC, _TIMES = slice(8, 12), slice(17, 21), slice(27, 43)
+_CONTROL = 0x20
+_LENGTH, _CRC, _TIMES, _PRODUCER = slice(8, 12), slice(17, 21), slice(27, 43), slice(43, 51)
 _KEYS = (
     "name",
     "topic",
@@ -43,9 +44,13 @@ _KEYS = (
     "key",
     "producer_id",
     "batch_index",
+    "group_id",
+    "member_id",
+    "transactional_id",
 )
 _TEXTS = frozenset({"error_message", "documentation"})
-_ERRORS = frozenset({"error_code"})
+_ERRORS = frozenset({"error_code", "partition_error_code"})
+_SETS = frozenset({"subscribed_topic_names"})
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Known:
     port: int
     data: str
     now_ms: int
+    members: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ def _field(name: str, value: Any, kind: Any, version: int, known: Known) -> Plai
     if isinstance(value, list):
         if isinstance(kind, StructType):
             return _array([plain(element, version, known) for element in value])
-        return [_value(name, element, known) for element in value]
+        found = [_value(name, element, known) for element in value]
+        return sorted(found) if name in _SETS else found
     if isinstance(value, Struct):
         return plain(value, version, known)
     if kind is RECORDS:
@@ -150,6 +157,8 @@ def _text(name: str, value: str, known: Known) -> str:
         return "<cluster>"
     if name == "host" and value in ("127.0.0.1", "localhost"):
         return "<host>"
+    if name in ("member_id", "leader"):
+        return known.members.get(value, value)
     value = value.replace(known.data, "@data")
     return re.sub(rf":{known.port}\b", ":<port>", value)
 
@@ -183,6 +192,12 @@ def _records(data: bytes, known: Known) -> Plain:
         if header.compression is not Codec.NONE:
             batch = _decompressed(batch, header)
         if header.attributes & _LOG_APPEND_TIME and abs(header.max_timestamp - known.now_ms) < DAY_MS:
+            batch[_CRC] = bytes(4)
+            batch[_TIMES] = bytes(16)
+        if 0 <= header.producer_id < FIRST_CHOSEN_PRODUCER_ID:
+            batch[_CRC] = bytes(4)
+            batch[_PRODUCER] = bytes(8)
+        if header.attributes & _CONTROL:
             batch[_CRC] = bytes(4)
             batch[_TIMES] = bytes(16)
         batches.append({"base_offset": header.base_offset, "bytes": bytes(batch)})

@@ -21,6 +21,7 @@ from ottla.protocol.registry import CONTROLLER_APIS, request_class
 from ottla.protocol.schema import STRING, Struct, StructType
 
 CORRELATION_ID = 1
+LISTS = (ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS)
 CLIENT = "raw"
 MARKER = "NULLNULLNULL"
 HEAD_BYTES = 10
@@ -44,7 +45,8 @@ def framing_cases(key: ApiKey, dice: random.Random, everything: bool) -> Iterato
 
 
 def _case(cls: type[Request], version: int, label: str, frame: bytes) -> Case:
-    return Case(cls.API_KEY, version, f"frame: {label}", (RawAsk(frame, cls, version),), alone=True)
+    ask = RawAsk(frame, cls, version, only=NO_SUCH_TOPIC if cls.API_KEY in LISTS else "")
+    return Case(cls.API_KEY, version, f"frame: {label}", (ask,), alone=True)
 
 
 def _harmless(request: Request) -> Request:

@@ -6,14 +6,25 @@ API in all of them. The long form asks everything in every version, and pairs of
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
-from tests.compat.questions import about_cluster, about_configs, about_operations, about_records, about_topics
+from tests.compat.questions import (
+    about_cluster,
+    about_configs,
+    about_groups,
+    about_operations,
+    about_records,
+    about_topics,
+    about_transactions,
+)
 from tests.compat.questions.framings import framing_cases, header_cases
 from tests.compat.questions.knowledge import COORDINATES, About, Base, knowledge_of
 from tests.compat.questions.mutations import Mutation, mutations
 from tests.compat.questions.question import Ask, Case, with_own_topic
 from tests.compat.questions.sequences import sequences
+from tests.compat.questions.sequences_of_groups import group_sequences
+from tests.compat.questions.sequences_of_transactions import transaction_sequences
 
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import UnencodableMessage, UnsupportedVersion
@@ -21,8 +32,22 @@ from ottla.protocol.message import Request
 from ottla.protocol.registry import request_class
 
 # What Kafka never answers: it is not waited for long.
-UNANSWERED = {ApiKey.ALTER_CONFIGS: ("resources doubled",), ApiKey.PRODUCE: ("records=None", "no records")}
-KNOWLEDGE = (about_cluster, about_configs, about_operations, about_records, about_topics)
+UNANSWERED = {
+    ApiKey.ALTER_CONFIGS: ("resources doubled",),
+    ApiKey.PRODUCE: ("records=None", "no records"),
+    ApiKey.JOIN_GROUP: ("protocols doubled",),
+    ApiKey.ADD_PARTITIONS_TO_TXN: ("transactions=[]",),
+    ApiKey.WRITE_TXN_MARKERS: ("topics doubled", "partition_indexes doubled"),
+}
+KNOWLEDGE = (
+    about_cluster,
+    about_configs,
+    about_groups,
+    about_operations,
+    about_records,
+    about_topics,
+    about_transactions,
+)
 
 
 @dataclass(frozen=True)
@@ -52,16 +77,17 @@ def all_cases(seed: int, form: Form, keys: Iterable[ApiKey], prefix: str = "q") 
             *framing_cases(key, random.Random(f"{seed} frames {key.name}"), form.versions is None),
         ]
         (late if knowledge_of(key).turn == COORDINATES else cases).extend(asked)
-    cases += _sequences(set(keys), seed, form)
+    for case in _sequences(set(keys), seed, form):
+        (late if case.late else cases).append(case)
     if ApiKey.API_VERSIONS in keys:
         cases += header_cases()
-    cases += late
+    cases += [replace(case, late=True) for case in late]
     return [with_own_topic(case, f"{prefix}-{number}") for number, case in enumerate(cases)]
 
 
 def _sequences(keys: set[ApiKey], seed: int, form: Form) -> Iterator[Case]:
     kinds: dict[str, list[Case]] = {}
-    for case in sequences():
+    for case in chain(sequences(), group_sequences(), transaction_sequences()):
         if {ask.api for ask in case.asks} <= keys:
             kinds.setdefault(f"{case.api.name} {case.label}", []).append(case)
     for kind, cases in kinds.items():
@@ -140,7 +166,7 @@ def _case(key: ApiKey, version: int, base: Base, label: str, request: Request) -
         key,
         version,
         label,
-        (Ask(request, version), *base.then),
+        (Ask(request, version, only=base.only), *base.then),
         base.topics,
         alone=base.alone,
         silent=base.silent,

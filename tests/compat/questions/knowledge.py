@@ -22,13 +22,14 @@ READS, CREATES, WRITES, COORDINATES = range(4)
 class Base:
     """A good request. `then` looks at what it did; it is asked after every change of it, too.
 
-    `vary` is off for requests that are only asked as they are.
+    `vary` is off for requests that are only asked as they are; `only` is that of an `Ask`.
     """
 
     label: str
     request: Request
     topics: tuple[Topic, ...] = ()
     then: tuple[Ask, ...] = ()
+    only: str = ""
     vary: bool = True
     alone: bool = False
     silent: bool = False

@@ -9,6 +9,8 @@ values in; what comes back is turned into placeholders again, so that both sides
 | `topic_id(name)`    | the id that the broker gave to the topic; `FRESH_ID` is that of `FRESH`       |
 | `SESSION`           | the fetch session that this question opened last                              |
 | `DATA`              | the log directory                                                             |
+| `member(n)`         | the n-th member id that a broker gave to this question, counted from 1        |
+| `PRODUCER_ID`       | the producer id that this question was given last                             |
 """
 
 import hashlib
@@ -23,12 +25,18 @@ from ottla.protocol.schema import Struct
 FRESH = "@fresh"
 DATA = "@data"
 SESSION = 0x7EA5E551
+PRODUCER_ID = 0x7EA5E552_7EA5E552
 NO_SUCH_TOPIC = "no-such-topic"
 
 
 def topic_id(name: str) -> bytes:
     """The placeholder of a topic's id."""
     return hashlib.md5(name.encode(), usedforsecurity=False).digest()
+
+
+def member(number: int) -> str:
+    """The placeholder of a member's id."""
+    return f"@member-{number}@"
 
 
 FRESH_ID = topic_id(FRESH)
@@ -50,12 +58,15 @@ class Ask:
     """One request and what its answer may be.
 
     `settles`: it looks at the effect of an earlier one, which Kafka's brokers learn a moment after they answered; it is
-    asked until both sides agree, for a bounded time.
+    asked until both sides agree, for a bounded time. `lingers`: both brokers do, so it is first asked until the answer
+    is the same twice. `only`: of a list of groups or transactions, those whose names begin so.
     """
 
     request: Request
     version: int
     settles: bool = False
+    lingers: bool = False
+    only: str = ""
 
     @property
     def api(self) -> ApiKey:
@@ -70,7 +81,9 @@ class RawAsk:
     request: type[Request]
     version: int
     settles: bool = False
+    lingers: bool = False
     prefixed: bool = False
+    only: str = ""
 
     @property
     def api(self) -> ApiKey:
@@ -81,8 +94,9 @@ class RawAsk:
 class Case:
     """Asks in order, on one connection. `label` says what is special, without the version.
 
-    `alone`: on a connection of its own. `silent`: no answer is expected; what is compared is whether the connection
-    lives on. `hangs`: Kafka is known to say nothing at all, so it is not waited for long.
+    `late`: it needs coordinators. `alone`: on a connection of its own. `silent`: no answer is expected; what is
+    compared is whether the connection lives on. `hangs`: Kafka is known to say nothing at all, so it is not waited for
+    long.
     """
 
     api: ApiKey
@@ -93,6 +107,7 @@ class Case:
     alone: bool = False
     silent: bool = False
     hangs: bool = False
+    late: bool = False
 
     @property
     def title(self) -> str:
@@ -127,7 +142,10 @@ def with_own_topic(case: Case, name: str) -> Case:
         return leaf
 
     asks = tuple(
-        replace(ask, request=transform(ask.request, change)) if isinstance(ask, Ask) else ask for ask in case.asks
+        replace(ask, request=transform(ask.request, change), only=ask.only.replace(FRESH, name))
+        if isinstance(ask, Ask)
+        else ask
+        for ask in case.asks
     )
     topics = tuple(replace(topic, name=topic.name.replace(FRESH, name)) for topic in case.topics)
     return replace(case, asks=asks, topics=topics)

@@ -13,23 +13,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.compat.questions.answers import Known, Plain, plain
-from tests.compat.questions.question import DATA, SESSION, Ask, Case, RawAsk, topic_id, transform
+from tests.compat.questions.batches import patched
+from tests.compat.questions.question import DATA, PRODUCER_ID, SESSION, Ask, Case, RawAsk, member, topic_id, transform
 from tests.peers.ports import LOOPBACK, receive_exactly
 
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.framing import decode_response, encode_request
 from ottla.protocol.message import Request, Response
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
+from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from ottla.protocol.messages.create_topics import CreateTopicsResponse
+from ottla.protocol.messages.end_txn import EndTxnResponse
 from ottla.protocol.messages.fetch import FetchResponse
+from ottla.protocol.messages.init_producer_id import InitProducerIdResponse
+from ottla.protocol.messages.join_group import JoinGroupResponse
+from ottla.protocol.messages.list_groups import ListGroupsResponse
+from ottla.protocol.messages.list_transactions import ListTransactionsResponse
 from ottla.protocol.messages.metadata import MetadataResponse
 
 WINDOW = 24
 PATIENCE_SECONDS = 20.0
 SILENCE_SECONDS = 1.5
 SETTLE_SECONDS = 4.0
+LINGER_SECONDS = 0.01
 CLIENT_ID = "questions"
 _LENGTH = struct.Struct(">i")
+_PRODUCER_OF_BATCH, _PRODUCER_BYTES = slice(43, 51), struct.pack(">q", PRODUCER_ID)
+# Ids of members that a question chooses are short; those that brokers make up are not.
+_CHOSEN_CHARACTERS = 21
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,8 @@ class Side:
         self.actual: dict[bytes, bytes] = {}
         self.placeholders: dict[bytes, bytes] = {}
         self._session = 0
+        self._producer_id = -1
+        self._members: list[str] = []
         self._connection: socket.socket | None = None
 
     def learn(self, placeholder: bytes, actual: bytes) -> None:
@@ -84,6 +98,8 @@ class Side:
         if case.alone or case.silent or case.hangs:
             self._hang_up()
         self._session = 0
+        self._producer_id = -1
+        self._members = []
         for number, ask in enumerate(case.asks):
             if case.silent:
                 yield self._silence(ask)
@@ -91,7 +107,12 @@ class Side:
             patience = SILENCE_SECONDS if case.hangs and self.name == "kafka" else PATIENCE_SECONDS
             outcome = self._once(ask, patience)
             deadline = time.monotonic() + SETTLE_SECONDS
-            while ask.settles and agrees is not None and not agrees(case, number, outcome):
+            while ask.lingers and agrees is None and time.monotonic() < deadline:
+                time.sleep(LINGER_SECONDS)
+                before, outcome = outcome, self._once(ask, patience)
+                if outcome == before:
+                    break
+            while (ask.settles or ask.lingers) and agrees is not None and not agrees(case, number, outcome):
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.01)
@@ -157,12 +178,21 @@ class Side:
         except MalformedMessage as error:
             return Outcome("undecodable", str(error))
         self._learn_from(response)
-        known = Known(self.placeholders, self.port, self.data, int(time.time() * 1000))
+        if ask.only:
+            _keep_only(response, ask.only)
+        members = {actual: member(number) for number, actual in enumerate(self._members, start=1)}
+        known = Known(self.placeholders, self.port, self.data, int(time.time() * 1000), members)
         return Outcome("answered", plain(response, ask.version, known))
 
     def _learn_from(self, response: Response) -> None:
         if isinstance(response, FetchResponse) and response.session_id:
             self._session = response.session_id
+        if isinstance(response, JoinGroupResponse | ConsumerGroupHeartbeatResponse):
+            given = response.member_id
+            if given and given not in self._members and len(given) > _CHOSEN_CHARACTERS:
+                self._members.append(given)
+        if isinstance(response, InitProducerIdResponse | EndTxnResponse) and response.producer_id >= 0:
+            self._producer_id = response.producer_id
         if isinstance(response, CreateTopicsResponse | MetadataResponse):
             for topic in response.topics:
                 if topic.name and any(topic.topic_id):
@@ -177,17 +207,28 @@ class Side:
 
     def _ours(self, request: Request) -> Request:
         def change(leaf: Any) -> Any:
+            if isinstance(leaf, bytes) and leaf[_PRODUCER_OF_BATCH] == _PRODUCER_BYTES:
+                return patched(leaf, producer_id=self._producer_id)
             if isinstance(leaf, bytes) and len(leaf) == 16:
                 if leaf not in self.actual:
                     self.placeholders.setdefault(leaf, leaf)
                 return self.actual.get(leaf, leaf)
             if isinstance(leaf, str):
-                return leaf.replace(DATA, self.data)
+                return self._our_text(leaf)
+            if leaf == PRODUCER_ID and isinstance(leaf, int):
+                return self._producer_id
             return self._session if leaf == SESSION and isinstance(leaf, int) else leaf
 
         ours = transform(request, change)
         assert isinstance(ours, Request)
         return ours
+
+    def _our_text(self, text: str) -> str:
+        text = text.replace(DATA, self.data)
+        if "@member-" in text:
+            for number, actual in enumerate(self._members, start=1):
+                text = text.replace(member(number), actual)
+        return text
 
     # The connection
 
@@ -208,11 +249,23 @@ def _frame(connection: socket.socket) -> bytes:
     return receive_exactly(connection, size)
 
 
+_NAMING = (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+
+
+def _keep_only(response: Response, beginning: str) -> None:
+    if isinstance(response, ListGroupsResponse):
+        response.groups = [group for group in response.groups if group.group_id.startswith(beginning)]
+    if isinstance(response, ListTransactionsResponse):
+        response.transaction_states = [
+            state for state in response.transaction_states if state.transactional_id.startswith(beginning)
+        ]
+
+
 def _runs(cases: Sequence[Case]) -> Iterator[list[int]]:
     """Neighbours that can be pipelined, by their numbers; all others by themselves."""
     run: list[int] = []
     for number, case in enumerate(cases):
-        if len(case.asks) > 1 or case.alone or case.silent or case.hangs or case.asks[0].settles:
+        if len(case.asks) > 1 or case.alone or case.silent or case.hangs or case.asks[0].settles or case.api in _NAMING:
             if run:
                 yield run
             run = []

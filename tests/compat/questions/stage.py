@@ -21,6 +21,7 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -35,6 +36,7 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ottla.records import Codec
 
@@ -51,6 +53,15 @@ SETTINGS = {
     "socket.request.max.bytes": "1000000",
     "log.cleaner.enable": "true",
     "log.cleaner.backoff.ms": "3600000",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.assignment.interval.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignor.offload.enable": "false",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
 }
 
 PLAIN, TRIMMED, COMPRESSED = "s-plain", "s-trimmed", "s-compressed"
@@ -61,6 +72,7 @@ SHARED_NAMES = (PLAIN, TRIMMED, COMPRESSED, STAMPED, COMPACTED, SMALL, PRODUCERS
 _TOPICS_A_REQUEST = 100
 _READY_SECONDS = 60.0
 _LATEST, _BY_NAME = -1, 12
+_NAMES = 32
 GROUP, TRANSACTION = 0, 1
 
 SHARED = (
@@ -141,10 +153,10 @@ def _wait_for_producer_ids(side: Side) -> None:
         time.sleep(0.02)
 
 
-def wait_for_coordinators(side: Side) -> None:
-    """Who asks first makes Kafka create the topics of its coordinators, and is told to come back."""
+def wait_for_coordinators(side: Side, kinds: Sequence[int] = (GROUP, TRANSACTION)) -> None:
+    """Who asks first makes a broker create the topics of its coordinators, and is told to come back."""
     deadline = time.monotonic() + _READY_SECONDS
-    waiting = {GROUP, TRANSACTION}
+    waiting = set(kinds)
     while waiting:
         for kind in sorted(waiting):
             response = side.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["first"]))
@@ -153,6 +165,25 @@ def wait_for_coordinators(side: Side) -> None:
                 waiting.discard(kind)
         assert time.monotonic() < deadline, f"{side.name} has no coordinators of types {waiting}"
         time.sleep(0.02)
+    while _loads(side, kinds):
+        assert time.monotonic() < deadline, f"{side.name} does not load its coordinators"
+        time.sleep(0.02)
+
+
+def _loads(side: Side, kinds: Sequence[int]) -> bool:
+    """Whether a coordinator still reads its topic; many names are asked for, so that all partitions are asked."""
+    names = [f"first-{number}" for number in range(_NAMES)]
+    codes: set[int] = set()
+    if GROUP in kinds:
+        asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+        offsets = side.ask(OffsetFetchRequest(groups=asked))
+        assert isinstance(offsets, OffsetFetchResponse)
+        codes |= {group.error_code for group in offsets.groups}
+    if TRANSACTION in kinds:
+        states = side.ask(DescribeTransactionsRequest(transactional_ids=names))
+        assert isinstance(states, DescribeTransactionsResponse)
+        codes |= {state.error_code for state in states.transaction_states}
+    return bool(codes & {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR})
 
 
 def _groups(topics: Sequence[Topic], size: int) -> Iterator[list[Topic]]:

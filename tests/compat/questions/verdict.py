@@ -12,7 +12,7 @@ from tests.compat.questions.excuses import Excuse
 from tests.compat.questions.generator import Form, all_cases
 from tests.compat.questions.question import Case
 from tests.compat.questions.side import Outcome, Side
-from tests.compat.questions.stage import SETTINGS, create, set_up, wait_for_coordinators
+from tests.compat.questions.stage import GROUP, SETTINGS, TRANSACTION, create, set_up, wait_for_coordinators
 from tests.peers.kafka import KafkaBroker
 from tests.peers.ottla import OttlaBroker
 
@@ -23,12 +23,25 @@ from ottla.protocol.api_keys import ApiKey
 assert ottla.broker.api is not None
 SEED = 20
 COMING = (
-    ApiKey.ALTER_REPLICA_LOG_DIRS,
-    ApiKey.ELECT_LEADERS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS,
-    ApiKey.DESCRIBE_CLIENT_QUOTAS,
-    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.END_TXN,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.LIST_TRANSACTIONS,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
 )
 
 
@@ -135,7 +148,7 @@ def _kafka_answers(side: Side, judge: Judge, cases: Sequence[Case], ottla: list[
         return not judge.differences(case, ask, outcome, ottla[numbers[id(case)]][ask])[0]
 
     set_up(side, [topic for case in cases for topic in case.topics])
-    late = next((number for number, case in enumerate(cases) if case.api is ApiKey.FIND_COORDINATOR), len(cases))
+    late = _first_late(cases)
     answers = side.answer_all(cases[:late], agrees)
     wait_for_coordinators(side)
     return [*answers, *side.answer_all(cases[late:], agrees)]
@@ -143,4 +156,13 @@ def _kafka_answers(side: Side, judge: Judge, cases: Sequence[Case], ottla: list[
 
 def _answers(side: Side, cases: Sequence[Case]) -> list[list[Outcome]]:
     set_up(side, [topic for case in cases for topic in case.topics])
-    return side.answer_all(cases)
+    late = _first_late(cases)
+    answers = side.answer_all(cases[:late])
+    served = registered_handlers()
+    kinds = {GROUP: ApiKey.OFFSET_COMMIT, TRANSACTION: ApiKey.END_TXN}
+    wait_for_coordinators(side, [kind for kind, api in kinds.items() if api in served])
+    return [*answers, *side.answer_all(cases[late:])]
+
+
+def _first_late(cases: Sequence[Case]) -> int:
+    return next((number for number, case in enumerate(cases) if case.late), len(cases))

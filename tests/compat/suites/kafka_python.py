@@ -28,10 +28,14 @@ class KafkaPythonSuite(Suite):
     left_out_path = Path(__file__).with_name("kafka_python.toml")
 
     def broker_properties(self, port: int) -> dict[str, str]:
-        """New partitions are assigned to node 0, and topics that a test creates by using them have four."""
+        """New partitions are assigned to node 0, and topics that a test creates by using them have four.
+
+        Groups do not wait for more members at first: the suite has its own limits of time.
+        """
         return {
             "node.id": "0",
             "num.partitions": "4",
+            "group.initial.rebalance.delay.ms": "0",
             "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
         }
 

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.property.examples import examples
-from tests.unit.log.compacting import CompactingRig
+from tests.unit.log.compacting import CompactingRig, keyed_batch
 from tests.unit.log.fragile import FragileDisk, end_tasks
-from tests.unit.log.support import read_all
+from tests.unit.log.support import append, end_transaction, read_all
 
 from ottla.log.cleaner import CleanerSettings
 from ottla.records import Codec, Record, scan_headers
@@ -20,6 +20,8 @@ VALUES = st.one_of(st.none(), st.binary(max_size=30))
 SEGMENT_BYTES = (520, 800, 4000)
 RETENTION_MS = 1000
 PRODUCERS = (7, 8)
+WRITERS = (21, 22)
+MARKER = (b"a marker", None)
 EXAMPLES = examples(60)
 
 
@@ -30,6 +32,9 @@ class CompactionMachine(RuleBasedStateMachine):
         self.written: list[tuple[bytes, bytes | None]] = []
         self.sequences: dict[int, int] = {}
         self.flushed = 0
+        # Offsets of records whose transactions are open, by producer, and of those that were aborted.
+        self.undecided: dict[int, list[int]] = {}
+        self.aborted: set[int] = set()
 
     @initialize(
         segment_bytes=st.sampled_from(SEGMENT_BYTES),
@@ -62,11 +67,51 @@ class CompactionMachine(RuleBasedStateMachine):
         if producer_id >= 0:
             self.sequences[producer_id] = sequence + len(pairs)
 
+    @rule(
+        pairs=st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4),
+        codec=st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4]),
+        producer_id=st.sampled_from(WRITERS),
+    )
+    def write_in_a_transaction(self, pairs: list[tuple[bytes, bytes | None]], codec: Codec, producer_id: int) -> None:
+        sequence, offset = self.sequences.get(producer_id, 0), len(self.written)
+        batch = keyed_batch(pairs, self.rig.clock.now_ms(), codec, producer_id, sequence, transactional=True)
+        info = self.loop.run_until_complete(append(self.rig.log, batch, now_ms=self.rig.clock.now_ms()))
+        assert info.first_offset == offset
+        self.rig.replicate()
+        self.written += pairs
+        self.sequences[producer_id] = sequence + len(pairs)
+        self.undecided.setdefault(producer_id, []).extend(range(offset, offset + len(pairs)))
+
+    @rule(producer_id=st.sampled_from(WRITERS), commit=st.booleans())
+    def end_a_transaction(self, producer_id: int, commit: bool) -> None:
+        if producer_id in self.undecided:
+            now_ms = self.rig.clock.now_ms()
+            self.loop.run_until_complete(end_transaction(self.rig.log, producer_id, commit=commit, timestamp=now_ms))
+            self.rig.replicate()
+            offsets = self.undecided.pop(producer_id)
+            self.written.append(MARKER)
+            if not commit:
+                self.aborted.update(offsets)
+
+    def _latest(self) -> dict[bytes, int]:
+        """The last offset of each key that counts, as far as that is decided."""
+        undecided = {offset for offsets in self.undecided.values() for offset in offsets}
+        return {
+            pair[0]: offset
+            for offset, pair in enumerate(self.written)
+            if pair is not MARKER and offset not in self.aborted and offset not in undecided
+        }
+
+    def _records(self) -> list[Record]:
+        return [record for record in self.rig.records() if self.written[record.offset] is not MARKER]
+
     @rule()
     def clean(self) -> None:
+        for number, producer_id in enumerate(WRITERS):
+            self.end_a_transaction(producer_id, number == 0)
         self.loop.run_until_complete(self.rig.clean())
-        latest = {key: offset for offset, (key, _) in enumerate(self.written)}
-        for record in self.rig.records():
+        latest = self._latest()
+        for record in self._records():
             assert record.key is not None
             assert latest[record.key] == record.offset, "only the last record of a key stays"
         self.flushed = self.rig.log.flushed_offset
@@ -119,13 +164,13 @@ class CompactionMachine(RuleBasedStateMachine):
     def holds_the_latest_of_every_key(self) -> None:
         if not hasattr(self, "rig"):
             return
-        records = self.rig.records()
+        records = self._records()
         offsets = [record.offset for record in records]
         assert offsets == sorted(set(offsets))
         for record in records:
             self._expect_record(record)
-        last = {key: offset for offset, (key, _) in enumerate(self.written)}
-        missing = {offset for offset in last.values() if offset not in offsets}
+        assert {offset for own in self.undecided.values() for offset in own} <= set(offsets)
+        missing = {offset for offset in self._latest().values() if offset not in offsets}
         assert all(self.written[offset][1] is None for offset in missing), "only a tombstone may go for good"
 
     @invariant()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.property.examples import examples
 from tests.property.log.holes import check_survivors, has_hole
+from tests.property.log.transactions import WRITERS, Stored, TransactionRules
 from tests.unit.log.fragile import FragileDisk, end_tasks
 from tests.unit.log.support import START_MS, Rig, append, batch_of, read_all, whole_batches
 
@@ -20,22 +21,6 @@ from ottla.records import Codec, read_header, read_records
 PRODUCERS = (7, 8)
 GARBAGE = b"\x00\x01\x02"
 OPERATIONS = ("append", "flush", "delete_records", "retention", "restart")
-
-
-@dataclass
-class Stored:
-    """A batch as the model remembers it."""
-
-    data: bytes
-    first_offset: int
-    timestamps: list[int]
-    producer_id: int = -1
-    producer_epoch: int = -1
-    base_sequence: int = -1
-
-    @property
-    def next_offset(self) -> int:
-        return self.first_offset + len(self.timestamps)
 
 
 @dataclass
@@ -75,10 +60,11 @@ class Model:
     def last_of(self, producer_id: int) -> Stored | None:
         if producer_id in self.forgotten_producers:
             return None
-        return next((batch for batch in reversed(self.batches) if batch.producer_id == producer_id), None)
+        own = (batch for batch in reversed(self.batches) if batch.producer_id == producer_id and batch.commit is None)
+        return next(own, None)
 
 
-class LogMachine(RuleBasedStateMachine):
+class LogMachine(TransactionRules, RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
@@ -124,7 +110,7 @@ class LogMachine(RuleBasedStateMachine):
     def append_plain(self, sizes: list[int], delay: int, codec: Codec, epoch_step: int) -> None:
         timestamps = [max(START_MS + delay + number * 7, 0) for number in range(len(sizes))]
         batch = batch_of([b"v" * size for size in sizes], timestamps=timestamps, codec=codec)
-        self._append(batch, timestamps, epoch_step)
+        self.append_batch(batch, timestamps, epoch_step)
 
     @rule(producer_id=st.sampled_from(PRODUCERS), count=st.integers(1, 3))
     def append_idempotent(self, producer_id: int, count: int) -> None:
@@ -132,10 +118,16 @@ class LogMachine(RuleBasedStateMachine):
         sequence = last.base_sequence + len(last.timestamps) if last else 0
         timestamps = [START_MS] * count
         batch = batch_of([b"i"] * count, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
-        self._append(batch, timestamps, 0, producer_id, sequence)
+        self.append_batch(batch, timestamps, 0, producer_id, sequence)
 
-    def _append(
-        self, batch: memoryview, timestamps: list[int], epoch_step: int, producer_id: int = -1, sequence: int = -1
+    def append_batch(
+        self,
+        batch: memoryview,
+        timestamps: list[int],
+        epoch_step: int,
+        producer_id: int = -1,
+        sequence: int = -1,
+        is_transactional: bool = False,
     ) -> None:
         self.model.latest_epoch = epoch = self.model.latest_epoch + epoch_step
         info = self.loop.run_until_complete(append(self.log, batch, leader_epoch=epoch))
@@ -143,10 +135,11 @@ class LogMachine(RuleBasedStateMachine):
         self.model.forgotten_producers.discard(producer_id)
         assert info.first_offset == self.model.end_offset
         assert info.last_offset == info.first_offset + len(timestamps) - 1
+        epoch = 0 if producer_id >= 0 else -1
         self.model.batches.append(
-            Stored(bytes(batch), info.first_offset, timestamps, producer_id, 0 if producer_id >= 0 else -1, sequence)
+            Stored(bytes(batch), info.first_offset, timestamps, producer_id, epoch, sequence, is_transactional)
         )
-        self._take_flushed()
+        self.take_flushed()
 
     @rule(producer_id=st.sampled_from(PRODUCERS))
     def repeat_the_last_batch(self, producer_id: int) -> None:
@@ -172,13 +165,13 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def roll(self) -> None:
         self.loop.run_until_complete(self.log.roll())
-        self._take_flushed()
+        self.take_flushed()
 
     @rule()
     def flush(self) -> None:
         self.loop.run_until_complete(self.log.flush())
         assert self.log.flushed_offset == self.model.end_offset
-        self._take_flushed()
+        self.take_flushed()
 
     @rule()
     def checkpoint(self) -> None:
@@ -191,7 +184,7 @@ class LogMachine(RuleBasedStateMachine):
         """Files lose their descriptors: nobody must notice."""
         self.rig.memory_disk.open_files.evict(count)
 
-    def _take_flushed(self) -> None:
+    def take_flushed(self) -> None:
         self.model.flushed_offset = max(self.model.flushed_offset, self.log.flushed_offset)
 
     @rule(fraction=st.floats(0, 1))
@@ -206,7 +199,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.high_watermark = start + round(replicated * (end - start))
         self.log.update_config(replace(self.log.config, retention_bytes=retention_bytes, file_delete_delay_ms=0))
         self.loop.run_until_complete(self.rig.manager.apply_retention())
-        self._take_flushed()
+        self.take_flushed()
         assert start <= self.log.log_start_offset <= self.log.high_watermark
         self.model.start_offset = self.log.log_start_offset
         first, *rest = self.log.segments
@@ -239,7 +232,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def crash(self, seed: int) -> None:
-        self._take_flushed()
+        self.take_flushed()
         self.log = self.loop.run_until_complete(self.rig.crash(random.Random(seed).randrange))
         if has_hole(self.log):
             check_survivors(self.log, self.model.batches, self.model.flushed_offset)
@@ -278,6 +271,8 @@ class LogMachine(RuleBasedStateMachine):
         if operation == "append":
             for number in range(6):
                 self.append_plain([40, 3], number, Codec.NONE, 0)
+                self.append_in_a_transaction(WRITERS[number % 2], 1)
+                self.end_a_transaction(WRITERS[number % 2], number % 3 == 0)
         elif operation == "retention":
             self.apply_retention(300, 1.0)
         elif operation == "delete_records":
@@ -295,14 +290,16 @@ class LogMachine(RuleBasedStateMachine):
         if model.batches and model.batches[-1].next_offset < model.start_offset:
             model.batches.clear()
             model.first_epochs = self.log.leader_epochs.entries()
-            model.forgotten_producers.update(PRODUCERS)
+            model.forgotten_producers.update((*PRODUCERS, *WRITERS))
             assert not self.log.producer_state.producers
         offsets = range(model.start_offset, max(old_start, model.epochs_from) + 1)
         entries = self.log.leader_epochs.entries()
         model.epochs_from = next((offset for offset in offsets if model.epochs(offset) == entries), model.start_offset)
-        for producer_id in PRODUCERS:
+        for producer_id in (*PRODUCERS, *WRITERS):
             last = model.last_of(producer_id)
-            is_known = producer_id in self.log.producer_state.producers
+            # A marker above the start may be all that is left of one.
+            entry = self.log.producer_state.producers.get(producer_id)
+            is_known = entry is not None and bool(entry.batches)
             if last is not None and last.first_offset < model.start_offset and not is_known:
                 model.forgotten_producers.add(producer_id)
 
@@ -327,6 +324,7 @@ class LogMachine(RuleBasedStateMachine):
         first_size = read_header(expected).size_bytes
         assert len(data) <= max(max_bytes, first_size if whole else 0)
         assert not whole or whole_batches(data)
+        self.check_told(offset, found, expected)
 
     @rule(delay=st.integers(-3000, 4000))
     def search_by_time(self, delay: int) -> None:

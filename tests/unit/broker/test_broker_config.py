@@ -9,6 +9,7 @@ import pytest
 from ottla.broker.config import BrokerConfig, ConfigError
 from ottla.broker.config_keys import BROKER_CONFIGS
 from ottla.cluster.image import Endpoint
+from ottla.groups.settings import GroupSettings
 
 
 def refusal(**given: str) -> str:
@@ -234,3 +235,37 @@ def test_minus_one_means_no_limit() -> None:
     limits = config({"queued.max.request.bytes": "-1", "connections.max.idle.ms": "-1"}).limits
     assert limits.queued_request_bytes > 2**60
     assert limits.idle_ms > 10**15
+
+
+@pytest.mark.parametrize(
+    ("properties", "names"),
+    [
+        ({"group.consumer.session.timeout.ms": "44999"}, "group.consumer.min.session.timeout.ms"),
+        ({"group.consumer.max.heartbeat.interval.ms": "4000"}, "group.consumer.min.heartbeat.interval.ms"),
+        ({"group.consumer.assignment.interval.ms": "20000"}, "group.consumer.max.assignment.interval.ms"),
+        (
+            {"group.consumer.heartbeat.interval.ms": "50000", "group.consumer.max.heartbeat.interval.ms": "60000"},
+            "group.consumer.session.timeout.ms",
+        ),
+        ({"group.consumer.migration.policy": "sideways"}, "group.consumer.migration.policy"),
+        ({"group.consumer.assignors": ""}, "group.consumer.assignors"),
+        ({"offsets.retention.minutes": "0"}, "offsets.retention.minutes"),
+    ],
+)
+def test_settings_of_groups_must_fit_together(properties: dict[str, str], names: str) -> None:
+    with pytest.raises(ConfigError, match=names):
+        BrokerConfig.from_properties(properties)
+
+
+def test_settings_of_groups_are_named_like_their_keys() -> None:
+    given = {
+        "offsets.retention.minutes": "2",
+        "group.max.size": "7",
+        "group.consumer.assignors": "range",
+        "group.consumer.migration.policy": "Upgrade",
+    }
+    groups = BrokerConfig.from_properties(given).groups
+    assert (groups.offsets_retention_ms, groups.group_max_size) == (120_000, 7)
+    assert groups.group_consumer_assignors == ("range",)
+    assert groups.group_consumer_migration_policy == "upgrade"
+    assert BrokerConfig.from_properties({}).groups == GroupSettings()

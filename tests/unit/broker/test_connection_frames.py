@@ -17,8 +17,8 @@ from ottla.broker.connection import (
     Reply,
 )
 from ottla.broker.outbox import Part
-from ottla.broker.promise import Promise
 from ottla.broker.server import ServerLimits
+from ottla.runtime.promise import Promise
 
 
 async def send_and_see_it_read(peer: Peer, data: bytes, connection: Connection) -> None:

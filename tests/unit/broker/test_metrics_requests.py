@@ -13,7 +13,6 @@ from ottla.broker import api
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import Handler, registered_handlers
 from ottla.broker.metrics_requests import RequestMetrics, count_errors, error_places
-from ottla.broker.promise import Promise
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Response
@@ -21,6 +20,7 @@ from ottla.protocol.messages.create_topics import CreatableTopicResult, CreateTo
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ottla.protocol.messages.metadata import MetadataResponse
 from ottla.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.runtime.promise import Promise
 
 assert api.__all__
 VERSION = 12

@@ -32,7 +32,7 @@ class CompactingRig(Rig):
 
     async def open(self) -> Log:
         log = await super().open()
-        log.high_watermark = log.log_end_offset
+        self.replicate()
         self.cleaner = LogCleaner(
             self.manager,
             disk=self.disk,
@@ -48,8 +48,13 @@ class CompactingRig(Rig):
         """Append one batch with these keys and values; the offset of the first."""
         batch = keyed_batch(pairs, self.clock.now_ms(), codec, producer_id, sequence)
         info = await append(self.log, batch, now_ms=self.clock.now_ms())
-        self.log.high_watermark = self.log.log_end_offset
+        self.replicate()
         return info.first_offset
+
+    def replicate(self) -> None:
+        """What a partition does when all replicas have everything."""
+        self.log.high_watermark = self.log.log_end_offset
+        self.log.producer_state.transactions.replicated(self.log.high_watermark)
 
     async def clean(self) -> None:
         """Close the active segment and clean until nothing is due."""
@@ -78,17 +83,17 @@ def keyed_batch(
     sequence: int = -1,
     *,
     transactional: bool = False,
+    epoch: int = 0,
 ) -> memoryview:
     records = [
         Record(timestamp=timestamp + number, key=key, value=value, headers=(("h", b"x"), ("n", None)))
         for number, (key, value) in enumerate(pairs)
     ]
-    epoch = 0 if producer_id >= 0 else -1
     batch = build_batch(
         records,
         codec=codec,
         producer_id=producer_id,
-        producer_epoch=epoch,
+        producer_epoch=epoch if producer_id >= 0 else -1,
         base_sequence=sequence,
         transactional=transactional,
     )

@@ -9,8 +9,18 @@ from ottla.log.directory import LogDirectory
 from ottla.log.log import Log
 from ottla.log.manager import LogManager
 from ottla.log.manager_settings import LogManagerSettings
+from ottla.log.own_batch import own_batch
 from ottla.log.validation import validate_for_append
-from ottla.records import Codec, Record, build_batch
+from ottla.log.verification import UNVERIFIED
+from ottla.records import (
+    Codec,
+    ControlType,
+    EndTransactionMarker,
+    Record,
+    build_batch,
+    build_end_transaction,
+    inspect_batches,
+)
 from ottla.runtime import Disk, Executor
 from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
 
@@ -120,11 +130,32 @@ def batch_of(
 
 
 async def append(log: Log, batch: memoryview, *, leader_epoch: int = 0, now_ms: int = START_MS) -> AppendInfo:
-    """What a partition leader does with a batch."""
+    """What a partition leader does with a batch. Transactions begin without a coordinator."""
     records, headers = validate_for_append(batch, log.config, now_ms)
     while log.must_roll(len(records), headers[0].max_timestamp, headers[0].record_count):
         await log.roll()
-    return log.append(records, headers, leader_epoch)
+    return log.append(records, headers, leader_epoch, UNVERIFIED)
+
+
+async def end_transaction(
+    log: Log,
+    producer_id: int,
+    *,
+    commit: bool,
+    producer_epoch: int = 0,
+    coordinator_epoch: int = 0,
+    transaction_version: int = 0,
+    leader_epoch: int = 0,
+    timestamp: int = START_MS,
+) -> AppendInfo:
+    """What a partition leader does when the coordinator of a transaction has it ended."""
+    marker = EndTransactionMarker(ControlType.COMMIT if commit else ControlType.ABORT, coordinator_epoch)
+    batch = build_end_transaction(marker, producer_id=producer_id, producer_epoch=producer_epoch, timestamp=timestamp)
+    records = memoryview(bytearray(batch))
+    headers = inspect_batches(records)
+    while log.must_roll(len(records), timestamp):
+        await log.roll()
+    return log.append(records, headers, leader_epoch, own_batch(records, headers[0], transaction_version))
 
 
 async def until(condition: Callable[[], bool]) -> None:

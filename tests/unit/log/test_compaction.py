@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.unit.log.compacting import CompactingRig, keyed_batch
-from tests.unit.log.support import START_MS, append, read_all
+from tests.unit.log.compacting import CompactingRig
+from tests.unit.log.support import START_MS, read_all
 
 from ottla.log.timestamps import find_first_at_or_after, time_search
 from ottla.records import Codec, read_header, scan_headers
@@ -134,27 +134,6 @@ def test_the_last_sequence_of_a_producer_survives_its_records() -> None:
         await rig.write((b"z", b"1"), producer_id=7, sequence=3)
         await rig.clean()
         assert [header.base_offset for header in scan_headers(read_all(rig.log))] == [3, 4]
-        await rig.manager.shutdown()
-
-    asyncio.run(run())
-
-
-def test_what_a_transaction_wrote_hides_nothing_and_an_open_one_stops_the_cleaner() -> None:
-    async def run() -> None:
-        rig = CompactingRig()
-        log = await rig.open()
-        await rig.write((b"k", b"1"))
-        await rig.write((b"k", b"2"))
-        await append(log, keyed_batch([(b"k", b"maybe aborted")], producer_id=9, sequence=0, transactional=True))
-        log.high_watermark = 3
-        await rig.clean()
-        assert rig.offsets() == [0, 1, 2]
-        log.producer_state.producers[9].current_txn_first_offset = -1
-        await rig.clean()
-        assert rig.offsets() == [1, 2]
-        await rig.write((b"k", b"3"))
-        await rig.clean()
-        assert rig.offsets() == [3]
         await rig.manager.shutdown()
 
     asyncio.run(run())

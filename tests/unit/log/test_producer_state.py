@@ -2,12 +2,17 @@
 
 import pytest
 
+from ottla.log.own_batch import OwnBatch
 from ottla.log.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
-from ottla.log.producer_state import MAX_SEQUENCE, ProducerEntry, ProducerState, StoredBatch
+from ottla.log.producer_state import MAX_EPOCH, MAX_SEQUENCE, Permit, ProducerEntry, ProducerState, StoredBatch
+from ottla.log.transaction_index import AbortedTransaction
+from ottla.log.verification import MOST_KEPT, UNVERIFIED, Verification
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.records import BatchHeader
+from ottla.records import BatchHeader, ControlType, EndTransactionMarker
 
 PRODUCER = 7
+COMMIT = EndTransactionMarker(ControlType.COMMIT, 9)
+ABORT = EndTransactionMarker(ControlType.ABORT, 9)
 
 
 def header(
@@ -31,14 +36,14 @@ class Producer:
         self.state = ProducerState()
 
     def store(self, batch: BatchHeader) -> None:
-        assert self.state.check(batch) is None
+        assert self.state.check(batch, UNVERIFIED) is None
         first_offset = self.state.end_offset
         self.state.update(batch, first_offset, first_offset + batch.last_offset_delta)
         self.state.end_offset += batch.last_offset_delta + 1
 
-    def refuses(self, batch: BatchHeader) -> ErrorCode:
+    def refuses(self, batch: BatchHeader, permit: Permit | None = UNVERIFIED) -> ErrorCode:
         with pytest.raises(KafkaError) as caught:
-            self.state.check(batch)
+            self.state.check(batch, permit)
         return caught.value.code
 
 
@@ -108,9 +113,125 @@ def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
     entry = producer.state.producers[PRODUCER]
     assert entry.current_txn_first_offset == 2
     assert producer.refuses(header(6)) == ErrorCode.INVALID_TXN_STATE
-    producer.state.end_transaction(header(-1, timestamp=77), coordinator_epoch=9)
+    assert producer.state.end_transaction(header(-1, timestamp=77), COMMIT, 6) is None
     assert (entry.current_txn_first_offset, entry.coordinator_epoch, entry.last_timestamp) == (-1, 9, 77)
     producer.store(header(6))
+
+
+def verified(producer: Producer, sequence: int = 0, epoch: int = 0, *, begins_at_zero: bool = False) -> Verification:
+    return producer.state.verifications.begin(PRODUCER, sequence, epoch, begins_at_zero=begins_at_zero, now_ms=0)
+
+
+def test_a_transaction_begins_with_a_verification_only() -> None:
+    producer = Producer()
+    first = header(0, transactional=True)
+    assert producer.refuses(first, None) == ErrorCode.INVALID_TXN_STATE
+    verification = verified(producer)
+    assert producer.refuses(first, None) == ErrorCode.INVALID_TXN_STATE
+    assert producer.state.check(first, verification) is None
+    producer.store(first)
+    # From now on it is open, and needs none.
+    assert producer.state.check(header(1, transactional=True)) is None
+    assert not len(producer.state.verifications)
+
+
+def test_a_marker_ends_a_verification_that_is_under_way() -> None:
+    producer = Producer()
+    verification = verified(producer)
+    producer.state.end_transaction(header(-1), ABORT, 0)
+    assert producer.refuses(header(0, transactional=True), verification) == ErrorCode.INVALID_TXN_STATE
+    later = verified(producer)
+    assert later is not verification
+    assert producer.refuses(header(0, transactional=True), verification) == ErrorCode.INVALID_TXN_STATE
+    assert producer.state.check(header(0, transactional=True), later) is None
+
+
+def test_another_epoch_is_another_transaction() -> None:
+    producer = Producer()
+    producer.store(header(0, transactional=True))
+    assert producer.refuses(header(0, epoch=1, transactional=True), None) == ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_repetition_needs_no_verification() -> None:
+    producer = Producer()
+    producer.store(header(0, 2, transactional=True))
+    producer.state.end_transaction(header(-1), COMMIT, 2)
+    assert producer.state.check(header(0, 2, transactional=True)) == StoredBatch(0, 1, 0, 1, 1000)
+    assert producer.refuses(header(2, transactional=True), None) == ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_transaction_begins_with_the_lowest_sequence_that_was_seen() -> None:
+    producer = Producer()
+    verification = verified(producer, sequence=5)
+    assert verified(producer, sequence=3) is verification
+    assert producer.refuses(header(5, transactional=True), verification) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert producer.state.check(header(3, transactional=True), verification) is None
+    # A new epoch counts anew.
+    assert verified(producer, sequence=8, epoch=1) is verification
+    assert producer.state.check(header(8, epoch=1, transactional=True), verification) is None
+
+
+def test_where_each_transaction_has_its_epoch_it_begins_with_sequence_0() -> None:
+    producer = Producer()
+    verification = verified(producer, sequence=4, begins_at_zero=True)
+    assert producer.refuses(header(4, transactional=True), verification) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert producer.state.check(header(0, transactional=True), verification) is None
+
+
+def test_verifications_are_bounded_and_expire() -> None:
+    producer = Producer()
+    verifications = producer.state.verifications
+    for number in range(MOST_KEPT + 5):
+        verifications.begin(number, 0, 0, begins_at_zero=False, now_ms=number)
+    assert len(verifications) == MOST_KEPT
+    assert verifications.get(4) is None
+    producer.state.remove_expired(MOST_KEPT + 1000, 1000)
+    assert len(verifications) == 4
+
+
+def test_an_aborted_transaction_is_handed_to_the_index() -> None:
+    producer = Producer()
+    producer.store(header(0, 2, transactional=True))
+    producer.state.update(BatchHeader(producer_id=8, producer_epoch=0, attributes=0x10), 2, 2)
+    aborted = producer.state.end_transaction(header(-1), ABORT, 3)
+    assert aborted == AbortedTransaction(PRODUCER, 0, 3, last_stable_offset=2)
+    assert producer.state.end_transaction(header(-1), ABORT, 4) is None, "nothing was open"
+
+
+def test_markers_fence_by_the_epochs_of_producer_and_coordinator() -> None:
+    producer = Producer()
+    producer.store(header(0, epoch=3, transactional=True))
+    control = header(-1, epoch=2, transactional=True)
+    assert producer.refuses(control, OwnBatch(ABORT)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    control = header(-1, epoch=3, transactional=True)
+    assert producer.refuses(control, OwnBatch(ABORT, 2)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producer.state.check(control, OwnBatch(ABORT, 1)) is None
+    producer.state.end_transaction(control, ABORT, 1)
+    # The same marker once more, as a coordinator writes it that does not know whether it was written.
+    assert producer.state.check(control, OwnBatch(ABORT, 1)) is None
+    older = EndTransactionMarker(ControlType.ABORT, 8)
+    assert producer.refuses(control, OwnBatch(older)) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert producer.state.check(header(-1, epoch=4, transactional=True), OwnBatch(ABORT, 2)) is None
+    # Where nothing is open the same epoch is a repetition; where something is, a marker of another transaction.
+    assert producer.state.check(control, OwnBatch(ABORT, 2)) is None
+    producer.store(header(1, epoch=3, transactional=True))
+    assert producer.refuses(control, OwnBatch(ABORT, 2)) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_the_last_epoch_of_a_producer_has_no_next_one() -> None:
+    producer = Producer()
+    producer.store(header(0, epoch=MAX_EPOCH, transactional=True))
+    assert producer.state.check(header(-1, epoch=MAX_EPOCH, transactional=True), OwnBatch(ABORT, 2)) is None
+
+
+def test_what_a_coordinator_writes_has_no_sequence() -> None:
+    producer = Producer()
+    own = header(-1, epoch=3, transactional=True)
+    assert producer.state.check(own, OwnBatch()) is None
+    producer.state.update(own, 0, 0)
+    assert producer.state.producers[PRODUCER].current_txn_first_offset == 0
+    assert producer.state.check(own, OwnBatch()) is None
+    assert producer.refuses(header(-1, epoch=2, transactional=True), OwnBatch()) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_silent_producers_are_forgotten_unless_a_transaction_is_open() -> None:

@@ -5,6 +5,10 @@
 | 3       | flexible; the client names its software (KIP-511); features (KIP-584)       |
 | 4       | features that start at version 0 may be listed                              |
 
+Of the features that Kafka's clusters have, two are for clients. `transaction.version` at level 2: they leave it
+to the broker to add partitions to transactions, and get a new epoch with each (KIP-890). `group.version` at level 1:
+groups may use the protocol of the next generation (KIP-848).
+
 The answer is derived from the handlers that exist. Its header is version 0 whatever the version asked for, and
 a version that is not known gets a version 0 answer with UNSUPPORTED_VERSION, so that any client can step down.
 """
@@ -14,12 +18,22 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 SOFTWARE_SINCE_VERSION = 3
+LOWEST_LEVEL_SINCE_VERSION = 4
+FEATURE_LEVELS = {"group.version": 1, "transaction.version": 2}
+# Levels never change while a cluster lives, so the epoch of their last change is the first.
+FEATURES_EPOCH = 0
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -30,7 +44,19 @@ def handle(broker: "Broker", context: RequestContext, request: ApiVersionsReques
         if not SOFTWARE_NAME.fullmatch(name) or not SOFTWARE_NAME.fullmatch(version):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software = f"{name} {version}"
-    return ApiVersionsResponse(api_keys=_offered(broker))
+    supported = [
+        SupportedFeatureKey(name=feature, min_version=0, max_version=level) for feature, level in FEATURE_LEVELS.items()
+    ]
+    finalized = [
+        FinalizedFeatureKey(name=feature, max_version_level=level, min_version_level=level)
+        for feature, level in FEATURE_LEVELS.items()
+    ]
+    return ApiVersionsResponse(
+        api_keys=_offered(broker),
+        supported_features=supported if context.api_version >= LOWEST_LEVEL_SINCE_VERSION else [],
+        finalized_features_epoch=FEATURES_EPOCH,
+        finalized_features=finalized,
+    )
 
 
 def unsupported_version(broker: "Broker") -> ApiVersionsResponse:

@@ -1,4 +1,4 @@
-"""The operations that a client may do, as the bit sets that Metadata and DescribeCluster report.
+"""The operations that a client may do, as the bit sets that Metadata, DescribeCluster and others report.
 
 Without an authorizer everybody may do everything that the resource knows.
 """
@@ -14,6 +14,7 @@ def _bits(*operations: int) -> int:
 
 
 TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
 CLUSTER_OPERATIONS = _bits(
     _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
 )

@@ -17,6 +17,9 @@ No record is read here: what goes into the answer are ranges of segment files, w
 The first partition with anything to give gives at least one whole batch, whatever the limits say, so that a
 large batch never blocks its readers.
 
+A reader of committed records gets batches below the last stable offset, with the transactions among them that were
+aborted: it leaves their records out by itself. It waits for that offset to move, not for the log to grow.
+
 A consumer that is above its quota gets an empty answer and the time to wait (KIP-219); what was read for it is read
 again when it comes back.
 """
@@ -27,9 +30,9 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.broker.fetch_sessions import FetchContext, FetchTarget
-from ottla.broker.promise import Promise
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -41,6 +44,8 @@ from ottla.protocol.messages.fetch import (
 )
 from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.replication.waiting import FetchWait
+from ottla.runtime import FileRange
+from ottla.runtime.promise import Promise
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -135,6 +140,7 @@ class _Read:
         self._counts = 1
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._min_bytes = request.min_bytes
+        self._is_for_committed = request.isolation_level == READ_COMMITTED and replica_id < 0
         if context.meter is not None:
             self._limit_to_quota(context.meter)
 
@@ -157,7 +163,12 @@ class _Read:
     def answer_later(self) -> Promise[FetchResponse]:
         self._counts = 0
         answer: Promise[FetchResponse] = Promise()
-        wait = FetchWait(self._partitions(), self._min_bytes - self._size_bytes, self._request.max_wait_ms / 1000)
+        wait = FetchWait(
+            self._partitions(),
+            self._min_bytes - self._size_bytes,
+            self._request.max_wait_ms / 1000,
+            self._is_for_committed,
+        )
 
         def ended(future: asyncio.Future[None]) -> None:
             if future.cancelled() or answer.done():
@@ -227,7 +238,10 @@ class _Read:
                 answer.diverging_epoch = self._diverging(partition, wanted.last_fetched_epoch, offset)
             if answer.diverging_epoch is NO_DIVERGING_EPOCH:
                 max_bytes = min(wanted.partition_max_bytes, left_bytes)
-                found = partition.read(offset, max(0, max_bytes), min_one_batch=not self._size_bytes)
+                if self._is_for_committed:
+                    found = self._read_committed(partition, offset, max(0, max_bytes), answer)
+                else:
+                    found = partition.read(offset, max(0, max_bytes), min_one_batch=not self._size_bytes)
                 if found is not None:
                     if max_bytes < 0:
                         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"at most {max_bytes} bytes cannot be read")
@@ -239,7 +253,7 @@ class _Read:
             answer.high_watermark = partition.high_watermark
             answer.last_stable_offset = partition.last_stable_offset
             answer.log_start_offset = partition.log.log_start_offset
-            if self._request.isolation_level == READ_COMMITTED:
+            if self._is_for_committed and answer.aborted_transactions is None:
                 answer.aborted_transactions = []
         except KafkaError as error:
             if partition is not None and error.code not in EXPECTED_ERRORS:
@@ -250,10 +264,20 @@ class _Read:
             self._fail(answer, ErrorCode.KAFKA_STORAGE_ERROR)
         return answer
 
+    def _read_committed(
+        self, partition: Partition, offset: int, max_bytes: int, answer: PartitionData
+    ) -> FileRange | None:
+        found, aborted = partition.read_committed(offset, max_bytes, min_one_batch=not self._size_bytes)
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted
+        ]
+        return found
+
     def _fail(self, answer: PartitionData, code: ErrorCode) -> None:
         self._urgent = True
         answer.error_code = code
         answer.records = NO_RECORDS
+        answer.aborted_transactions = None
         if code in UNKNOWN_PARTITION_ERRORS:
             answer.aborted_transactions = []
 

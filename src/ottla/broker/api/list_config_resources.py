@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74): what has settings: topics and brokers.
+"""ListConfigResources (key 74): what has settings: topics, brokers and groups.
 
 Version 0 was ListClientMetricsResources and lists subscriptions to client metrics, of which there are none; from
 version 1 on the client says which types it wants, none for all (KIP-1142).
@@ -6,7 +6,7 @@ version 1 on the client says which types it wants, none for all (KIP-1142).
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_alteration import BROKER, TOPIC
+from ottla.broker.config_alteration import BROKER, GROUP, TOPIC
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_config_resources import (
@@ -18,7 +18,7 @@ from ottla.protocol.messages.list_config_resources import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
+BROKER_LOGGER, CLIENT_METRICS = 8, 16
 KNOWN_TYPES = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
 
 
@@ -36,4 +36,7 @@ def handle(
         found += [ConfigResource(resource_name=str(node_id), resource_type=BROKER) for node_id in broker.image.brokers]
     if TOPIC in wanted:
         found += [ConfigResource(resource_name=name, resource_type=TOPIC) for name in broker.image.topics]
+    if GROUP in wanted:
+        named = broker.image.group_configs.by_group
+        found += [ConfigResource(resource_name=name, resource_type=GROUP) for name in named]
     return ListConfigResourcesResponse(config_resources=found)

@@ -13,6 +13,10 @@
 | 11      | -6: the earliest offset not in tiered storage yet (KIP-1023)    |
 
 There is no tiered storage here: -4 is the earliest offset, and -5 and -6 find nothing.
+
+For readers of committed records a partition ends at its last stable offset. A leader that has not seen yet how far its
+predecessor got (the high watermark is below the beginning of its epoch) does not know the end: OFFSET_NOT_AVAILABLE,
+before version 5 LEADER_NOT_AVAILABLE.
 """
 
 import logging
@@ -38,6 +42,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 CONSUMER_REPLICA_ID = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LEADER_EPOCHS_SINCE_VERSION = 4
+OFFSET_NOT_AVAILABLE_SINCE_VERSION = 5
 LOWEST_PLACE_SINCE_VERSION = {
     1: EARLIEST,
     7: MAX_TIMESTAMP,
@@ -110,6 +115,7 @@ async def _find(
     partition.check_leader(wanted.current_leader_epoch)
     end_offset = _end_offset(partition, request)
     if place == LATEST:
+        _check_end_known(partition, request, context.api_version)
         return (end_offset, -1, partition.leader_epoch)
     log = partition.log
     if place in (EARLIEST, EARLIEST_LOCAL):
@@ -117,7 +123,19 @@ async def _find(
     if place in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
     found = await (log.offset_of_max_timestamp() if place == MAX_TIMESTAMP else log.offset_for_timestamp(place))
-    return found if found is not None and found[0] < end_offset else None
+    if found is not None and found[0] < end_offset:
+        return found
+    _check_end_known(partition, request, context.api_version)
+    return None
+
+
+def _check_end_known(partition: Partition, request: ListOffsetsRequest, api_version: int) -> None:
+    if request.replica_id == CONSUMER_REPLICA_ID and partition.epoch_start_offset > partition.high_watermark:
+        is_new = api_version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE if is_new else ErrorCode.LEADER_NOT_AVAILABLE,
+            f"the high watermark of {partition} is still below the beginning of its leader's epoch",
+        )
 
 
 def _end_offset(partition: Partition, request: ListOffsetsRequest) -> int:

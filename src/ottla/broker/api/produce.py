@@ -10,6 +10,8 @@ them for one without compression, and are refused when they come.
 | 8       | error message and the records at fault (KIP-467)                |
 | 9       | flexible                                                        |
 | 10      | the current leader with an error (KIP-951)                      |
+| 11      | errors after which a transaction can be aborted (KIP-890)       |
+| 12      | the partitions of a transaction are added by writing (KIP-890)  |
 | 13      | topics by id (KIP-516)                                          |
 
 The hot path: a request is decoded to views of the receive buffer, each partition's batch is checked by its
@@ -23,6 +25,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.connection import CloseConnection
 from ottla.broker.dispatch import RequestContext, serves
+from ottla.broker.verification import NotVerified, append_verified, header_of
+from ottla.cluster.topic_names import INTERNAL_TOPICS
 from ottla.log.append_info import AppendInfo
 from ottla.log.validation import NotOneBatch
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -50,6 +54,8 @@ ZSTD_SINCE_VERSION = 7
 TOPIC_IDS_SINCE_VERSION = 13
 LEADER_HINT_SINCE_VERSION = 10
 MAGIC_AT, MAGIC = 16, 2
+# How Kafka's tools that may write into the topics of brokers call themselves.
+ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT, CODEC_BITS, TRANSACTIONAL_BIT = 22, 0x07, 0x10
 
 # Refusals that a client has to expect; as in Kafka, only others count as failed requests.
@@ -80,8 +86,10 @@ def handle(
     waiting: list[Waiting] = []
     by_id = context.api_version >= TOPIC_IDS_SINCE_VERSION
     topics = request.topic_data
+    refusal: KafkaError | None = None
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         topics = _each_once(topics, by_id)
+        refusal = _refusal(request, topics)
     for topic in topics:
         name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
         answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
@@ -91,6 +99,8 @@ def handle(
             )
             answered.partition_responses.append(answer)
             try:
+                if refusal is not None:
+                    raise refusal
                 if name is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
                 _append(broker, context, request, name, data, answer, waiting)
@@ -140,14 +150,24 @@ def _append(
     if not ACKS_ALL <= acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     partition = broker.replicas.partition(topic, data.index)
+    if topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by brokers only")
     records = data.records
     if not isinstance(records, memoryview) or not len(records):
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request needs one record batch for each partition")
+    header = None
     if len(records) > ATTRIBUTES_AT and records[MAGIC_AT] == MAGIC:
-        _check_attributes(context.api_version, request, records[ATTRIBUTES_AT])
+        attributes = records[ATTRIBUTES_AT]
+        _check_attributes(context.api_version, request, attributes)
+        if attributes & TRANSACTIONAL_BIT:
+            header = header_of(records)
     partition.traffic.produce_requests += 1
     try:
-        info = partition.append(records, acks)
+        if header is None or request.transactional_id is None:
+            info = partition.append(records, acks)
+        else:
+            name, version = request.transactional_id, context.api_version
+            info = append_verified(broker, partition, header, records, acks, name, version)
     except KafkaError as error:
         if error.code in EXPECTED_ERRORS:
             raise
@@ -163,12 +183,38 @@ def _append(
         waiting.append((answer, partition, info, acknowledgement))
 
 
+def _refusal(request: ProduceRequest, topics: list[TopicProduceData]) -> KafkaError | None:
+    """Why none of several batches is appended: transactional ones without an id, or of more than one producer."""
+    producers: set[tuple[int, int]] = set()
+    for topic in topics:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                isinstance(records, memoryview)
+                and len(records) > ATTRIBUTES_AT
+                and records[MAGIC_AT] == MAGIC
+                and records[ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+            ):
+                if request.transactional_id is None:
+                    return _lacks_id()
+                header = header_of(records)
+                if header is not None and header.producer_id >= 0:
+                    producers.add((header.producer_id, header.producer_epoch))
+    if len(producers) > 1:
+        return KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "the batches of one transaction came from more than one producer"
+        )
+    return None
+
+
+def _lacks_id() -> KafkaError:
+    return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id")
+
+
 def _check_attributes(api_version: int, request: ProduceRequest, attributes: int) -> None:
     """What a request cannot carry, whatever the partition says of it."""
     if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
-        raise KafkaError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
-        )
+        raise _lacks_id()
     codec = attributes & CODEC_BITS
     if api_version < ZSTD_SINCE_VERSION and codec >= Codec.ZSTD:
         if codec == Codec.ZSTD:
@@ -194,7 +240,7 @@ def _refuse(answer: PartitionProduceResponse, error: KafkaError, partition: Part
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
-    if partition is None or isinstance(error, NotOneBatch | UnsupportedMagic):
+    if partition is None or isinstance(error, NotOneBatch | UnsupportedMagic | NotVerified):
         return
     if error.code not in EXPECTED_ERRORS:
         answer.log_start_offset = partition.log.log_start_offset

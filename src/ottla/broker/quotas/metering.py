@@ -20,12 +20,12 @@ from dataclasses import replace
 from typing import Any
 
 from ottla.broker.dispatch import Answer, Handler, RequestContext
-from ottla.broker.promise import Promise
 from ottla.broker.quotas.broker_quotas import ANONYMOUS, BrokerQuotas
 from ottla.broker.quotas.clients import ClientQuota
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.message import Request, Response
 from ottla.protocol.messages.produce import ProduceRequest
+from ottla.runtime.promise import Promise
 
 PERCENT = 100.0
 ENVELOPE_BYTES = 4

@@ -19,9 +19,11 @@ import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.util.KafkaScheduler;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
@@ -33,6 +35,7 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
 import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.log.VerificationGuard;
 import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
@@ -43,7 +46,9 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *   validate key value                            ok, or the error
  *   open directory clean topicId key=value...     log start offset, log end offset
  *   append leaderEpoch base64                     first offset, last offset
+ *   own leaderEpoch transactionVersion base64     the same for what a coordinator writes: records or a marker
  *   read offset maxBytes minOne                   base64
+ *   committed offset maxBytes                     last stable offset, base64, producer:offset of aborted transactions...
  *   time timestamp                                offset, timestamp, leader epoch
  *   start offset                                  log start offset; everything is below the high watermark
  *   retain nowMs key=value...                     log start offset, log end offset, after old segments were deleted
@@ -81,6 +86,8 @@ public final class LogOracle {
             case "validate": return validate(words[1], words[2]);
             case "open": return open(words);
             case "append": return append(Integer.parseInt(words[1]), Base64.getDecoder().decode(words[2]));
+            case "own": return own(Integer.parseInt(words[1]), Short.parseShort(words[2]), Base64.getDecoder().decode(words[3]));
+            case "committed": return committed(Long.parseLong(words[1]), Integer.parseInt(words[2]));
             case "read": return read(Long.parseLong(words[1]), Integer.parseInt(words[2]), Boolean.parseBoolean(words[3]));
             case "time": return byTime(Long.parseLong(words[1]));
             case "start": return start(Long.parseLong(words[1]));
@@ -146,8 +153,26 @@ public final class LogOracle {
         return info.firstOffset() + "\t" + info.lastOffset();
     }
 
+    private String own(int leaderEpoch, short transactionVersion, byte[] batch) throws Exception {
+        LogAppendInfo info = log.appendAsLeader(MemoryRecords.readableRecords(ByteBuffer.wrap(batch)), leaderEpoch,
+            AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL, transactionVersion);
+        return info.firstOffset() + "\t" + info.lastOffset();
+    }
+
+    private String committed(long offset, int maxBytes) throws Exception {
+        log.updateHighWatermark(log.logEndOffset());
+        FetchDataInfo found = log.read(offset, maxBytes, FetchIsolation.TXN_COMMITTED, true);
+        StringBuilder text = new StringBuilder(log.lastStableOffset() + "\t" + encoded(found));
+        for (var aborted : found.abortedTransactions.orElse(List.of()))
+            text.append('\t').append(aborted.producerId()).append(':').append(aborted.firstOffset());
+        return text.toString();
+    }
+
     private String read(long offset, int maxBytes, boolean minOne) throws Exception {
-        FetchDataInfo found = log.read(offset, maxBytes, FetchIsolation.LOG_END, minOne);
+        return encoded(log.read(offset, maxBytes, FetchIsolation.LOG_END, minOne));
+    }
+
+    private static String encoded(FetchDataInfo found) throws Exception {
         ByteBuffer buffer = ByteBuffer.allocate(found.records.sizeInBytes());
         if (found.records instanceof FileRecords)
             ((FileRecords) found.records).readInto(buffer, 0);

@@ -8,7 +8,6 @@ from tests.unit.broker.api.config_questions import (
     BROKER_LOGGER,
     CLIENT_METRICS,
     DELETE,
-    GROUP,
     SET,
     SUBTRACT,
     THIS_BROKER,
@@ -178,7 +177,7 @@ def test_types_that_have_no_settings(client: WireClient, kind: int) -> None:
 
 
 @pytest.mark.usefixtures("ottla_only")
-@pytest.mark.parametrize("kind", [BROKER_LOGGER, CLIENT_METRICS, GROUP])
+@pytest.mark.parametrize("kind", [BROKER_LOGGER, CLIENT_METRICS])
 def test_types_that_have_settings_in_kafka_only(client: WireClient, kind: int) -> None:
     assert change(client, kind, "1", ("x", SET, "1")) == BAD_REQUEST
 

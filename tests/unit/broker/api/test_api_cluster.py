@@ -39,6 +39,11 @@ def test_every_version_of_api_versions(client: WireClient, version: int) -> None
     assert offered[ApiKey.PRODUCE] == (0, 13)
     assert offered[ApiKey.FETCH] == (4, 18)
     assert offered[ApiKey.API_VERSIONS] == (0, 4)
+    finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    supported = {feature.name: feature.max_version for feature in answer.supported_features}
+    assert finalized.get("transaction.version") == (2 if version >= 3 else None)
+    assert supported.get("transaction.version") == (2 if version >= 4 else None)
+    assert (answer.finalized_features_epoch >= 0) == (version >= 3)
 
 
 @pytest.mark.usefixtures("ottla_only")
@@ -198,17 +203,13 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
 @pytest.mark.usefixtures("ottla_only")
-@pytest.mark.parametrize("version", range(7))
-def test_there_are_no_coordinators(client: WireClient, version: int) -> None:
-    if version < 4:
-        answer = client.ask(FindCoordinatorRequest(key="group"), FindCoordinatorResponse, version)
-        found = [(answer.error_code, answer.node_id, answer.port)]
-    else:
-        request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["a", "b"])
-        answer = client.ask(request, FindCoordinatorResponse, version)
-        assert [coordinator.key for coordinator in answer.coordinators] == ["a", "b"]
-        found = [(each.error_code, each.node_id, each.port) for each in answer.coordinators]
-    assert set(found) == {(ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)}
+@pytest.mark.parametrize("version", range(4, 7))
+def test_coordinators_of_transactions(client: WireClient, version: int, api_port: int) -> None:
+    request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["a", "b"])
+    answer = client.ask(request, FindCoordinatorResponse, version)
+    assert [coordinator.key for coordinator in answer.coordinators] == ["a", "b"]
+    found = [(each.error_code, each.node_id, each.port) for each in answer.coordinators]
+    assert set(found) == {(ErrorCode.NONE, 1, api_port)}
 
 
 @pytest.mark.parametrize(

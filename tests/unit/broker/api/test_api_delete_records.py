@@ -137,7 +137,7 @@ def test_offsets_that_are_none(client: WireClient, filled: str, offset: int) -> 
 
 
 def test_unknown_partitions_do_not_keep_the_others(client: WireClient, filled: str) -> None:
-    wanted = request((filled, 0, 2), (filled, 1, 2), ("no-such-topic", 0, 0), ("__consumer_offsets", 0, 0))
+    wanted = request((filled, 0, 2), (filled, 1, 2), ("no-such-topic", 0, 0), ("__share_group_state", 0, 0))
     found = {
         (answered.name, result.partition_index): outcome(result)
         for answered in client.ask(wanted, DeleteRecordsResponse).topics
@@ -148,7 +148,7 @@ def test_unknown_partitions_do_not_keep_the_others(client: WireClient, filled: s
         (filled, 0): (ErrorCode.NONE, 2),
         (filled, 1): unknown,
         ("no-such-topic", 0): unknown,
-        ("__consumer_offsets", 0): unknown,
+        ("__share_group_state", 0): unknown,
     }
 
 

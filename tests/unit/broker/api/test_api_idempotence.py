@@ -44,13 +44,6 @@ def test_an_id_that_is_given_with_its_epoch_is_replaced(client: WireClient) -> N
     assert answer.producer_id != 10**12
 
 
-@pytest.mark.usefixtures("ottla_only")
-def test_transactional_ids_have_no_coordinator(client: WireClient) -> None:
-    request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=60_000)
-    answer = client.ask(request, InitProducerIdResponse)
-    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
 def test_a_duplicate_is_answered_as_the_first_time_and_stored_once(client: WireClient, topic: str) -> None:
     create_topic(client, topic)
     producer = new_producer_id(client)

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from ottla.broker.promise import Promise
+from ottla.runtime.promise import Promise
 
 
 def test_a_value_is_told_at_once_and_to_those_who_come_later() -> None:

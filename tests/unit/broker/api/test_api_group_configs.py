@@ -1,0 +1,62 @@
+"""Settings of groups through DescribeConfigs, IncrementalAlterConfigs, AlterConfigs and ListConfigResources."""
+
+from tests.unit.broker.api.config_questions import (
+    APPEND,
+    DELETE,
+    FROM_DEFAULT,
+    GROUP,
+    SET,
+    by_name,
+    change,
+    describe,
+    described,
+    eventually,
+    layers,
+    replace_all,
+)
+from tests.wire_client import WireClient
+
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+FROM_GROUP = 8
+OK = ErrorCode.NONE
+
+
+def listed(client: WireClient) -> set[str]:
+    answer = client.ask(ListConfigResourcesRequest(resource_types=[GROUP]), ListConfigResourcesResponse)
+    return {resource.resource_name for resource in answer.config_resources}
+
+
+def test_a_group_that_sets_nothing_goes_by_the_broker(client: WireClient, topic: str) -> None:
+    configs = by_name(describe(client, GROUP, topic, synonyms=True))
+    assert (configs[SESSION].value, configs[SESSION].read_only) == ("45000", False)
+    assert configs["consumer.assignment.interval.ms"].value == "1000"
+    assert layers(client, GROUP, topic, HEARTBEAT) == [(f"group.{HEARTBEAT}", "5000", FROM_DEFAULT)]
+
+
+def test_settings_of_a_group(client: WireClient, topic: str) -> None:
+    name = f"group {topic}/ü"
+    assert change(client, GROUP, name, (SESSION, SET, "50000"), (HEARTBEAT, SET, "6000")) == OK
+    eventually(lambda: described(client, GROUP, name, SESSION), ("50000", FROM_GROUP))
+    eventually(lambda: described(client, GROUP, name, HEARTBEAT), ("6000", FROM_GROUP))
+    assert layers(client, GROUP, name, SESSION) == [
+        (SESSION, "50000", FROM_GROUP),
+        (f"group.{SESSION}", "45000", FROM_DEFAULT),
+    ]
+    assert name in listed(client)
+    assert replace_all(client, GROUP, name, [(HEARTBEAT, "7000")]) == OK
+    eventually(lambda: described(client, GROUP, name, SESSION), ("45000", FROM_DEFAULT))
+    eventually(lambda: described(client, GROUP, name, HEARTBEAT), ("7000", FROM_GROUP))
+    assert change(client, GROUP, name, (HEARTBEAT, DELETE, None)) == OK
+    eventually(lambda: name in listed(client), False)
+
+
+def test_what_a_group_may_not_set(client: WireClient, topic: str) -> None:
+    for wrong in ((SESSION, SET, "1"), (SESSION, SET, "x"), ("no.such.key", SET, "1"), (HEARTBEAT, APPEND, "6000")):
+        assert change(client, GROUP, topic, wrong) == ErrorCode.INVALID_CONFIG, wrong
+    assert change(client, GROUP, "", (SESSION, SET, "50000")) == ErrorCode.INVALID_REQUEST
+    assert describe(client, GROUP, "").error_code == ErrorCode.INVALID_REQUEST
+    assert change(client, GROUP, topic, (SESSION, SET, "50000"), validate_only=True) == OK
+    assert topic not in listed(client)
