@@ -257,7 +257,9 @@ def join_group_bases(version: int) -> list[Base]:
         Base("connect", join(kind="connect", rebalance_ms=30_000), OWN, described, vary=False),
     ]
     if version >= 5:
-        bases.append(Base("static", join(instance="i", rebalance_ms=30_000), OWN, DESCRIBED))
+        static = join(instance="i", rebalance_ms=30_000)
+        bases.append(Base("static", static, OWN))
+        bases.append(Base("static, then described", static, OWN, DESCRIBED, vary=False))
     return bases
 
 
