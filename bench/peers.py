@@ -60,6 +60,13 @@ class Peers:
         self._running.clear()
 
 
+def stop_broker(name: str, brokers: dict[str, ServerProcess]) -> None:
+    """Also after a failure: it may never have begun, or have ended."""
+    broker = brokers.pop(name, None)
+    if broker is not None and broker.running:
+        broker.stop()
+
+
 def connect(broker: ServerProcess) -> Connection:
     return Connection(port_of(broker))
 

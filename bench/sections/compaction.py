@@ -26,7 +26,7 @@ from typing import Any
 from tests.peers.process import ServerProcess
 
 from bench.job import Figures, run_job
-from bench.peers import connect, fresh_topic, new_broker, port_of, remove_topic
+from bench.peers import connect, fresh_topic, new_broker, port_of, remove_topic, stop_broker
 from bench.plan import Bench, Step, round_text
 from bench.rows import CLEANING, COMPUTING, QUIET
 from bench.settings import KIB, MIB
@@ -67,7 +67,9 @@ def steps(bench: Bench) -> list[Step]:
                 title = f"{name}: compaction, {what}, {round_text(number, counted, rounds)}"
                 work = partial(measure, bench, name, brokers, source, number, counted)
                 planned.append(Step(title, f"compaction on {name}", work))
-    planned += [Step(f"{name}: stop", f"compaction on {name}", partial(end, name, brokers), True) for name in names]
+    planned += [
+        Step(f"{name}: stop", f"compaction on {name}", partial(stop_broker, name, brokers), True) for name in names
+    ]
     return planned
 
 
@@ -80,12 +82,6 @@ def make(bench: Bench, source: Path) -> None:
 def begin(bench: Bench, name: str, brokers: Brokers) -> None:
     brokers[name] = new_broker(name, bench.peers.directory / f"{name}-compaction", PROPERTIES)
     brokers[name].start()
-
-
-def end(name: str, brokers: Brokers) -> None:
-    broker = brokers.pop(name, None)
-    if broker is not None and broker.running:
-        broker.stop()
 
 
 def beside_paced(bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool) -> None:

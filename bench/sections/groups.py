@@ -16,7 +16,7 @@ from tests.peers.paths import KAFKA_LIBS, require_libs
 from tests.peers.process import ServerProcess
 
 from bench.job import Figures, run_job
-from bench.peers import connect, fresh_topic, new_broker, port_of, remove_topic
+from bench.peers import connect, fresh_topic, new_broker, port_of, remove_topic, stop_broker
 from bench.plan import Bench, Step, round_text
 from bench.sections.produce import fill
 from bench.settings import KIB
@@ -92,9 +92,7 @@ def begin(bench: Bench, name: str, brokers: Brokers) -> None:
 
 
 def end(bench: Bench, name: str, brokers: Brokers) -> None:
-    broker = brokers.pop(name, None)
-    if broker is not None and broker.running:
-        broker.stop()
+    stop_broker(name, brokers)
 
 
 Measured = list[tuple[str, float, Figures]]

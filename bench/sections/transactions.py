@@ -11,7 +11,7 @@ from tests.peers.paths import KAFKA_LIBS, require_libs
 from tests.peers.process import ServerProcess
 
 from bench.job import run_job
-from bench.peers import connect, fresh_topic, new_broker, port_of
+from bench.peers import connect, fresh_topic, new_broker, port_of, stop_broker
 from bench.plan import Bench, Step, round_text
 from bench.sections.groups import PROPERTIES, Measured
 from bench.wire import TRANSACTION_COORDINATOR, RefusedError, end_offset, wait_for_coordinator
@@ -34,7 +34,7 @@ def steps(bench: Bench) -> list[Step]:
                 title = f"{name}: transactions, {what}, {round_text(number, counted, bench.settings.rounds)}"
                 step = partial(measure, work, bench, name, brokers, number, counted)
                 planned.append(Step(title, group(name), step))
-    planned += [Step(f"{name}: stop", group(name), partial(end, name, brokers), True) for name in names]
+    planned += [Step(f"{name}: stop", group(name), partial(stop_broker, name, brokers), True) for name in names]
     return planned
 
 
@@ -42,12 +42,6 @@ def begin(bench: Bench, name: str, brokers: Brokers) -> None:
     broker = brokers[name] = new_broker(name, bench.peers.directory / f"{name}-transactions", PROPERTIES).start()
     with connect(broker) as connection:
         wait_for_coordinator(connection, TRANSACTION_COORDINATOR)
-
-
-def end(name: str, brokers: Brokers) -> None:
-    broker = brokers.pop(name, None)
-    if broker is not None and broker.running:
-        broker.stop()
 
 
 def measure(work: object, bench: Bench, name: str, brokers: Brokers, number: int, counted: bool) -> None:

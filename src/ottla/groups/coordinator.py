@@ -17,13 +17,13 @@ from ottla.groups.context import GroupContext
 from ottla.groups.entries import GROUP_RECORD_TYPES
 from ottla.groups.group import Group
 from ottla.groups.machine import GroupMachine
-from ottla.ledger import Decision, Ledger, LedgerTopic, Timers, Writer
+from ottla.ledger import Decision, Ledger, LedgerTopic, Timers, Writer, replication_factor
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.list_groups import ListedGroup
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Executor
 from ottla.runtime.awaiting import kept
-from ottla.runtime.promise import Promise
+from ottla.runtime.promise import Promise, rejected
 
 Answer = TypeVar("Answer")
 
@@ -47,16 +47,12 @@ class GroupCoordinator:
         return GroupMachine(self.context, timers)
 
     def new_topic(self) -> NewTopic:
-        """The topic, as it is created when a coordinator is first asked for.
-
-        A broker that is alone keeps one replica, whatever `offsets.topic.replication.factor` says.
-        """
+        """The topic, as it is created when a coordinator is first asked for."""
         settings = self.context.settings()
-        is_alone = len(self.context.image().active_brokers()) == 1
         return NewTopic(
             GROUP_TOPIC,
             num_partitions=settings.offsets_topic_num_partitions,
-            replication_factor=1 if is_alone else settings.offsets_topic_replication_factor,
+            replication_factor=replication_factor(self.context.image(), settings.offsets_topic_replication_factor),
             configs={
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
@@ -76,9 +72,7 @@ class GroupCoordinator:
         try:
             ledger = self._ledger_of(group_id, allows_empty_id)
         except KafkaError as error:
-            refused: Promise[Answer] = Promise()
-            refused.reject(error)
-            return refused
+            return rejected(error)
         return ledger.write(lambda: decide(ledger.machine))
 
     def read(
@@ -119,9 +113,7 @@ class GroupCoordinator:
                 writer, coordinator_epoch, is_commit=is_commit, transaction_version=transaction_version
             )
         except KafkaError as error:
-            refused: Promise[None] = Promise()
-            refused.reject(error)
-            return refused
+            return rejected(error)
 
     # Following the cluster
 

@@ -12,7 +12,7 @@ A start, and later another broker, replays the same records through the same cod
 
 from ottla.ledger.entries import Entry, LedgerKey, LedgerValue, RecordTypes
 from ottla.ledger.ledger import Ledger
-from ottla.ledger.ledger_topic import LedgerTopic, partition_for
+from ottla.ledger.ledger_topic import LedgerTopic, partition_for, replication_factor
 from ottla.ledger.machine import Decision, Machine, Replayed, Timers, Writer
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "Timers",
     "Writer",
     "partition_for",
+    "replication_factor",
 ]

@@ -40,6 +40,11 @@ def partition_for(key: str, partition_count: int) -> int:
     return 0 if signed == _MIN_INT32 else abs(signed) % partition_count
 
 
+def replication_factor(image: ClusterImage, wanted: int) -> int:
+    """How many replicas an internal topic gets: a broker that is alone keeps one, whatever its settings say."""
+    return 1 if len(image.active_brokers()) == 1 else wanted
+
+
 class LedgerTopic(Generic[MachineType]):
     """`make_machine` is given the index of the partition and the ledger: its timers, and the way to write later."""
 

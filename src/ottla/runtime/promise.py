@@ -70,3 +70,10 @@ class Promise(Generic[Value]):
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
+
+
+def rejected(error: BaseException) -> Promise[Value]:
+    """One that came to an error already."""
+    promise: Promise[Value] = Promise()
+    promise.reject(error)
+    return promise

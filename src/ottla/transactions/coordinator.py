@@ -13,12 +13,12 @@ from typing import TypeVar
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.requests import NewTopic
 from ottla.cluster.topic_names import TRANSACTION_TOPIC
-from ottla.ledger import Decision, Ledger, LedgerTopic
+from ottla.ledger import Decision, Ledger, LedgerTopic, replication_factor
 from ottla.ledger.ledger import State
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime import Executor
-from ottla.runtime.promise import Promise
+from ottla.runtime.promise import Promise, rejected
 from ottla.transactions.ending import EndRequest
 from ottla.transactions.entries import TRANSACTION_RECORD_TYPES
 from ottla.transactions.listing import Filters
@@ -68,16 +68,14 @@ class TransactionCoordinator:
             task.cancel()
 
     def new_topic(self) -> NewTopic:
-        """The topic, as it is created when a coordinator is first asked for.
-
-        A broker that is alone keeps one replica, whatever `transaction.state.log.replication.factor` says.
-        """
+        """The topic, as it is created when a coordinator is first asked for."""
         settings = self._context.settings()
-        is_alone = len(self._context.image().active_brokers()) == 1
         return NewTopic(
             TRANSACTION_TOPIC,
             num_partitions=settings.transaction_state_log_num_partitions,
-            replication_factor=1 if is_alone else settings.transaction_state_log_replication_factor,
+            replication_factor=replication_factor(
+                self._context.image(), settings.transaction_state_log_replication_factor
+            ),
             configs={
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
@@ -92,9 +90,9 @@ class TransactionCoordinator:
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Promise[Producer]:
         """A producer id and epoch for who begins; whoever had the id before is fenced."""
         if not transactional_id:
-            return _refused(_no_id())
+            return rejected(_no_id())
         if not 0 < timeout_ms <= self._context.settings().transaction_max_timeout_ms:
-            return _refused(
+            return rejected(
                 KafkaError(
                     ErrorCode.INVALID_TRANSACTION_TIMEOUT,
                     f"a timeout of 1 to {self._context.settings().transaction_max_timeout_ms} ms "
@@ -129,7 +127,7 @@ class TransactionCoordinator:
     ) -> Promise[None]:
         """Make partitions, which exist, part of the producer's transaction."""
         if not transactional_id:
-            return _refused(_no_id())
+            return rejected(_no_id())
         added = frozenset(partitions)
         return self._decide(
             transactional_id,
@@ -139,7 +137,7 @@ class TransactionCoordinator:
     def end(self, transactional_id: str, request: EndRequest) -> Promise[Producer]:
         """Commit or abort the producer's transaction: the decision is made when the promise is kept, and stands."""
         if not transactional_id:
-            return _refused(_no_id())
+            return rejected(_no_id())
         return self._decide(transactional_id, lambda machine, offered: machine.end(transactional_id, request, offered))
 
     def check_partition(self, transactional_id: str, producer: Producer, partition: TopicPartition) -> None:
@@ -330,12 +328,11 @@ class TransactionCoordinator:
         self, transactional_id: str, decide: Callable[[TransactionMachine, int | None], Decision[Answer]]
     ) -> Promise[Answer]:
         """Decide; where that takes a new producer id, get one and decide again."""
-        answer: Promise[Answer] = Promise()
         try:
             ledger = self._ledger_of(transactional_id)
         except KafkaError as error:
-            answer.reject(error)
-            return answer
+            return rejected(error)
+        answer: Promise[Answer] = Promise()
 
         def attempt(offered_id: int | None) -> None:
             ledger.write(lambda: decide(ledger.machine, offered_id)).add_done_callback(decided)
@@ -365,12 +362,6 @@ class TransactionCoordinator:
         task = asyncio.get_running_loop().create_task(take(), name="producer id")
         self._taking.add(task)
         task.add_done_callback(self._taking.discard)
-
-
-def _refused(error: KafkaError) -> Promise[Answer]:
-    promise: Promise[Answer] = Promise()
-    promise.reject(error)
-    return promise
 
 
 def _no_id() -> KafkaError:

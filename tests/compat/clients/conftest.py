@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.compat.clients.tools import Tools
 from tests.compat.suites.left_out import served_apis, words
 from tests.peers.process import ServerProcess
 
@@ -20,6 +21,14 @@ def broker_survives(broker: ServerProcess) -> Iterator[None]:
         broker.start()
     yield
     assert broker.running, broker.describe("ended during the test")
+
+
+@pytest.fixture(scope="module")
+def tools(broker: ServerProcess) -> Iterator[Tools]:
+    """Kafka's tools, for the broker of these tests."""
+    started = Tools(broker.bootstrap)
+    yield started
+    started.close()
 
 
 @pytest.fixture

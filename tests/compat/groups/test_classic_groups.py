@@ -4,18 +4,14 @@ records."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.compat.groups.both import Told, told_by_both
 from tests.compat.groups.scripts import SCRIPTS
 from tests.compat.groups.talk import Talk
-from tests.peers.kafka import KafkaBroker
-from tests.peers.ottla import OttlaBroker
-from tests.peers.paths import PeerMissing
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -24,8 +20,6 @@ SETTINGS = {
     "group.min.session.timeout.ms": "500",
     "group.max.size": "3",
 }
-
-Told = dict[str, list[Any]]
 
 
 def told_by(port: int) -> Told:
@@ -44,22 +38,8 @@ def _told(port: int, name: str) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Told, Told]]:
-    directory = tmp_path_factory.mktemp("groups")
-    try:
-        kafka = KafkaBroker(directory / "kafka", heap="512m", properties=SETTINGS, short_lived=True)
-    except PeerMissing as error:
-        pytest.skip(str(error))
-    with ThreadPoolExecutor(2) as pool:
-        mine = pool.submit(_ottla_told, directory / "ottla")
-        with kafka:
-            theirs = told_by(kafka.port or 0)
-        yield theirs, mine.result()
-
-
-def _ottla_told(directory: Path) -> Told:
-    with OttlaBroker(directory, properties=SETTINGS) as broker:
-        return told_by(broker.port or 0)
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Told]:
+    return told_by_both(tmp_path_factory.mktemp("groups"), SETTINGS, told_by)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

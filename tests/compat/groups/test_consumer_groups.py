@@ -3,18 +3,14 @@ records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.compat.groups.both import Told, told_by_both
 from tests.compat.groups.consumer_scripts import SCRIPTS, Script
 from tests.compat.groups.consumer_talk import prepare
 from tests.compat.groups.mixed_talk import MixedTalk
-from tests.peers.kafka import KafkaBroker
-from tests.peers.ottla import OttlaBroker
-from tests.peers.paths import PeerMissing
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -26,8 +22,6 @@ SETTINGS = {
     "group.consumer.max.size": "3",
     "group.initial.rebalance.delay.ms": "100",
 }
-
-Told = dict[str, list[Any]]
 
 
 def told_by(port: int) -> Told:
@@ -45,23 +39,9 @@ def _told(port: int, script: Script) -> list[Any]:
     return talk.said
 
 
-def _ottla_told(directory: Path) -> Told:
-    with OttlaBroker(directory, properties=SETTINGS) as broker:
-        return told_by(broker.port or 0)
-
-
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Told, Told]]:
-    directory = tmp_path_factory.mktemp("consumer-groups")
-    try:
-        kafka = KafkaBroker(directory / "kafka", heap="512m", properties=SETTINGS, short_lived=True)
-    except PeerMissing as error:
-        pytest.skip(str(error))
-    with ThreadPoolExecutor(1) as pool:
-        mine = pool.submit(_ottla_told, directory / "ottla")
-        with kafka:
-            theirs = told_by(kafka.port or 0)
-        yield theirs, mine.result()
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Told, Told]:
+    return told_by_both(tmp_path_factory.mktemp("consumer-groups"), SETTINGS, told_by)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)

@@ -26,7 +26,7 @@ from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from ottla.runtime.promise import Promise
+from ottla.runtime.promise import Promise, rejected
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -103,9 +103,7 @@ def _commit(
     try:
         verified = _verify(broker, version, request)
     except KafkaError as error:
-        refused: Promise[list[ErrorCode]] = Promise()
-        refused.reject(error)
-        return refused
+        return rejected(error)
     return commit() if verified is None else _after(verified, commit)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -31,13 +31,6 @@ def _served(needs: Callable[[ApiKey], None]) -> None:
     others = (ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE)
     for api in (*CLASSIC_APIS, *CONSUMER_APIS, *others):
         needs(api)
-
-
-@pytest.fixture(scope="module")
-def tools(broker: ServerProcess) -> Iterator[Tools]:
-    started = Tools(broker.bootstrap)
-    yield started
-    started.close()
 
 
 def rows(printed: str, group: str) -> list[list[str]]:

@@ -27,13 +27,6 @@ def _served(needs: Callable[[ApiKey], None]) -> None:
         needs(api)
 
 
-@pytest.fixture(scope="module")
-def tools(broker: ServerProcess) -> Iterator[Tools]:
-    started = Tools(broker.bootstrap)
-    yield started
-    started.close()
-
-
 def rows(printed: str, first: str) -> list[list[str]]:
     return [line.split() for line in printed.splitlines() if line.split()[:1] == [first]]
 

@@ -42,22 +42,8 @@ class AiokafkaMember(Member):
         self._wait(self._start())
 
     async def _start(self) -> None:
-        wanted = self.settings
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.bootstrap,
-            group_id=self.group,
-            group_instance_id=wanted["instance"] or None,
-            auto_offset_reset=wanted["reset"],
-            enable_auto_commit=wanted["auto_commit_ms"] != "0",
-            auto_commit_interval_ms=int(wanted["auto_commit_ms"]) or 5000,
-            session_timeout_ms=int(wanted["session_ms"]),
-            heartbeat_interval_ms=int(wanted["heartbeat_ms"]),
-            max_poll_interval_ms=int(wanted["poll_ms"]),
-            partition_assignment_strategy=(_STRATEGIES[wanted["assignor"]],),
-            isolation_level=wanted["isolation"],
-            metadata_max_age_ms=500,
-            fetch_max_wait_ms=50,
-        )
+        settings = self.kafka_python_settings(_STRATEGIES)
+        self._consumer = AIOKafkaConsumer(**settings)
         pattern = {"pattern": self.topic} if self.topic.startswith("^") else {"topics": [self.topic]}
         self._consumer.subscribe(**pattern, listener=_Listener(self))
         await self._consumer.start()

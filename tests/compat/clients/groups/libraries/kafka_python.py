@@ -44,24 +44,8 @@ class KafkaPythonMember(Member):
 
     def open(self) -> None:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        wanted = self.settings
-        self._consumer = KafkaConsumer(
-            bootstrap_servers=self.bootstrap,
-            group_id=self.group,
-            group_instance_id=wanted["instance"] or None,
-            auto_offset_reset=wanted["reset"],
-            enable_auto_commit=wanted["auto_commit_ms"] != "0",
-            auto_commit_interval_ms=int(wanted["auto_commit_ms"]) or 5000,
-            session_timeout_ms=int(wanted["session_ms"]),
-            heartbeat_interval_ms=int(wanted["heartbeat_ms"]),
-            max_poll_interval_ms=int(wanted["poll_ms"]),
-            partition_assignment_strategy=(_STRATEGIES[wanted["assignor"]],),
-            isolation_level=wanted["isolation"],
-            metadata_max_age_ms=500,
-            fetch_max_wait_ms=50,
-            reconnect_backoff_ms=20,
-            reconnect_backoff_max_ms=200,
-        )
+        settings = self.kafka_python_settings(_STRATEGIES)
+        self._consumer = KafkaConsumer(**settings, reconnect_backoff_ms=20, reconnect_backoff_max_ms=200)
         pattern = {"pattern": self.topic} if self.topic.startswith("^") else {"topics": [self.topic]}
         self._consumer.subscribe(**pattern, listener=_Listener(self))
 

@@ -37,6 +37,25 @@ class Member(ABC):
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def kafka_python_settings(self, strategies: dict[str, Any]) -> dict[str, Any]:
+        """The settings in the names of kafka-python, which aiokafka has too."""
+        wanted = self.settings
+        return {
+            "bootstrap_servers": self.bootstrap,
+            "group_id": self.group,
+            "group_instance_id": wanted["instance"] or None,
+            "auto_offset_reset": wanted["reset"],
+            "enable_auto_commit": wanted["auto_commit_ms"] != "0",
+            "auto_commit_interval_ms": int(wanted["auto_commit_ms"]) or 5000,
+            "session_timeout_ms": int(wanted["session_ms"]),
+            "heartbeat_interval_ms": int(wanted["heartbeat_ms"]),
+            "max_poll_interval_ms": int(wanted["poll_ms"]),
+            "partition_assignment_strategy": (strategies[wanted["assignor"]],),
+            "isolation_level": wanted["isolation"],
+            "metadata_max_age_ms": 500,
+            "fetch_max_wait_ms": 50,
+        }
+
     # What a test asks for
 
     def do(self, work: Callable[[], Any]) -> Any:
