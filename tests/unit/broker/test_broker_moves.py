@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker_thread import BrokerThread
-from tests.unit.broker.api.log_dir_questions import move
+from tests.unit.broker.api.log_dir_questions import move, move_request
 from tests.unit.broker.api.questions import (
     FETCH_BY_NAME,
     PATIENCE_MS,
@@ -22,6 +22,7 @@ from tests.unit.broker.test_broker_directories import wait_until
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsResponse
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -185,10 +186,13 @@ def test_the_directory_it_is_in_calls_the_move_off(machine: Machine) -> None:
         assert produce(client, "t", batch(VALUE)).error_code == 0
         assert move_to(client, machine.paths[1]) == 0
         assert machine.disk.is_reached.wait(PATIENCE_MS / 1000)
-        request = threading.Thread(target=move_to, args=(other, machine.paths[0]))
-        request.start()
+        request = move_request([(machine.paths[0], [("t", [0])])])
+        other.send(request)
+        # The broker looks at all its connections in each turn: after two answers it has the request, if not after one.
+        for _ in range(2):
+            replicas(client)
         machine.disk.gate.set()
-        request.join()
+        other.receive(request, AlterReplicaLogDirsResponse)
         assert list(replicas(client)) == ["one"]
         assert list(Path(machine.paths[1]).glob("t-0*")) == []
         assert consume(client, "t", 1) == [VALUE]

@@ -13,8 +13,8 @@ from ottla.protocol.messages.alter_replica_log_dirs import (
 Asked = list[tuple[str, list[tuple[str, list[int]]]]]
 
 
-def move(client: WireClient, asked: Asked, version: int | None = None) -> dict[str, dict[int, int]]:
-    request = AlterReplicaLogDirsRequest(
+def move_request(asked: Asked) -> AlterReplicaLogDirsRequest:
+    return AlterReplicaLogDirsRequest(
         dirs=[
             AlterReplicaLogDir(
                 path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=ids) for name, ids in topics]
@@ -22,7 +22,10 @@ def move(client: WireClient, asked: Asked, version: int | None = None) -> dict[s
             for path, topics in asked
         ]
     )
-    answer = client.ask(request, AlterReplicaLogDirsResponse, version)
+
+
+def move(client: WireClient, asked: Asked, version: int | None = None) -> dict[str, dict[int, int]]:
+    answer = client.ask(move_request(asked), AlterReplicaLogDirsResponse, version)
     assert answer.throttle_time_ms == 0
     assert len({topic.topic_name for topic in answer.results}) == len(answer.results)
     return {
