@@ -28,6 +28,7 @@ from ottla.groups.offset_table import NO_EXPIRY, CommittedOffset, OffsetTable
 from ottla.groups.simple import SimpleGroup
 from ottla.ledger import Decision, Entry, Replayed, Timers, Writer
 from ottla.ledger.machine import NO_PRODUCER_ID
+from ottla.log.config_keys import INT64_MAX
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.uuids import ZERO_UUID
 
@@ -119,7 +120,7 @@ class GroupOffsets:
         if group is not None:
             check = group.check_commit(committer, is_transactional=False, api_version=api_version)
             group.commit_happened(committer, now_ms)
-        expires_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
+        expires_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else min(now_ms + retention_ms, INT64_MAX)
         codes, entries = self._entries(group_id, wanted, check, now_ms, expires_ms)
         self._context.counts.offset_commits += len(entries)
         return Decision(codes, entries)

@@ -4,6 +4,7 @@ from tests.unit.groups.offset_rig import GroupRig, Members, offset, run
 from tests.unit.replication.rig import turns
 
 from ottla.groups.offsets import FetchedOffset
+from ottla.protocol.errors import ErrorCode
 
 DAY_MS = 86_400_000
 NOTHING = FetchedOffset(0)
@@ -28,6 +29,19 @@ def test_offsets_of_a_simple_group_expire_one_by_one_and_then_the_group() -> Non
         assert rig.group_ids() == []
 
     run(scenario, offsets_retention_ms=2 * DAY_MS, offsets_retention_check_interval_ms=0)
+
+
+def test_a_client_may_ask_for_more_time_than_there_is() -> None:
+    async def scenario(rig: GroupRig) -> None:
+        assert rig.commit("g", offset("t", 0, 1), retention_ms=2**63 - 1, api_version=4) == [ErrorCode.NONE]
+        assert rig.commit("g", offset("t", 1, 1), retention_ms=-(2**63), api_version=4) == [ErrorCode.NONE]
+        await rig.restart()
+        rig.clock.advance(1_000_000 * DAY_MS)
+        await turns(50)
+        assert rig.fetch("g", "t", 0).offset == 1
+        assert rig.fetch("g", "t", 1) == FetchedOffset(1)
+
+    run(scenario, offsets_retention_check_interval_ms=0)
 
 
 def test_more_offsets_than_a_batch_can_hold_expire() -> None:
