@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,11 @@ from ottla.log.directory import LogDirectory
 from ottla.log.manager import LogManager
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.replication.manager import ReplicaManager
-from ottla.runtime import Clock, Disk, Executor, IdSource
-from ottla.runtime.real import PatientExecutor, SystemClock, SystemIds, ThreadExecutor, usual_open_files
+from ottla.runtime import Clock, Disk, Executor, IdSource, Workbench
+from ottla.runtime.helper import HelperWorkbench
+from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor, usual_open_files
 from ottla.runtime.real_disk import RealDisk
+from ottla.runtime.workbench import LocalWorkbench
 from ottla.transactions import TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -114,9 +117,12 @@ class Broker:
         self._ids = ids or SystemIds()
         self._disk = disk or RealDisk()
         self._disk.open_files.limit = config.max_open_files or usual_open_files()
-        self._threads: list[ThreadExecutor] = []
-        self._executor = executor or self._new_threads()
-        self._executor_of_cleaner = executor or PatientExecutor(self._new_threads(1, CLEANER_NICENESS))
+        # Neither has a thread or a process before its first use. Both end with the broker.
+        self._helpers = (ThreadExecutor(), HelperWorkbench(CLEANER_NICENESS))
+        self._executor = executor or self._helpers[0]
+        self._workbench: Workbench = LocalWorkbench(self._executor, self._disk)
+        if disk is None and executor is None and sys.executable:
+            self._workbench = self._helpers[1]
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
         self.quotas = BrokerQuotas(self.clock, config.quota_windows, config.controller_quota_windows)
         self._stack = contextlib.AsyncExitStack()
@@ -126,12 +132,6 @@ class Broker:
         self.all_directories_failed = asyncio.Event()
         self.cleaner: LogCleaner | None = None
         self.transaction_enders: dict[str, EndTransaction] = {}
-
-    def _new_threads(self, threads: int = 4, niceness: int = 0) -> ThreadExecutor:
-        """Some that end with the broker."""
-        executor = ThreadExecutor(threads, niceness)
-        self._threads.append(executor)
-        return executor
 
     # What handlers ask
 
@@ -206,9 +206,9 @@ class Broker:
             raise
 
     async def _start(self) -> None:
-        for threads in self._threads:
-            self._stack.callback(threads.shutdown)
-            self._stack_of_crash.callback(threads.shutdown)
+        for each in self._helpers:
+            self._stack.callback(each.shutdown)
+            self._stack_of_crash.callback(each.shutdown)
         if self._watching is not None:
             self._stack.push_async_callback(self._watching.close)
             self._stack_of_crash.push_async_callback(self._watching.close)
@@ -263,7 +263,8 @@ class Broker:
                 self._logs,
                 disk=self._disk,
                 clock=self.clock,
-                executor=self._executor_of_cleaner,
+                executor=self._executor,
+                workbench=self._workbench,
                 ids=self._ids,
                 settings=settings,
             )

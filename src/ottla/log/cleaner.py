@@ -26,7 +26,8 @@ from ottla.log.stability import last_stable_offset
 from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.records import HEADER_BYTES, CorruptRecord, read_header
-from ottla.runtime import Clock, Disk, Executor, IdSource
+from ottla.runtime import Clock, Disk, Executor, IdSource, Workbench
+from ottla.runtime.helper import HelperLost
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class LogCleaner:
         disk: Disk,
         clock: Clock,
         executor: Executor,
+        workbench: Workbench,
         ids: IdSource,
         settings: CleanerSettings | None = None,
     ) -> None:
@@ -86,6 +88,7 @@ class LogCleaner:
         self._disk = disk
         self._clock = clock
         self._executor = executor
+        self._workbench = workbench
         self._ids = ids
         self.settings = settings or CleanerSettings()
         # By log, not only by name: a topic that was deleted and made again begins anew.
@@ -112,6 +115,7 @@ class LogCleaner:
             await self.read_checkpoints()
             while True:
                 if not await self.clean_dirtiest():
+                    await self._workbench.clear()
                     await asyncio.sleep(self.settings.backoff_ms / 1000)
         except Exception:
             self.stats.is_dead = True
@@ -230,6 +234,7 @@ class LogCleaner:
             log,
             disk=self._disk,
             executor=self._executor,
+            workbench=self._workbench,
             cache=self._logs.index_cache,
             now_ms=self._clock.now_ms(),
             map_bytes=self.settings.dedupe_buffer_bytes,
@@ -243,6 +248,10 @@ class LogCleaner:
             try:
                 end_offset = await compaction.run(dirty.first_dirty_offset, dirty.first_uncleanable_offset)
             except CompactionStopped:
+                return False
+            except HelperLost as error:
+                if not log.is_closed:
+                    logger.warning("%s was not compacted, and will be tried again: %s", log.topic_partition, error)
                 return False
             except (CorruptRecord, BrokenSegment) as error:
                 if not log.is_closed:

@@ -3,9 +3,9 @@
     1. the keys of the dirty part are read into a map from key to last offset; a full map ends the part there
     2. all segments up to there are filtered by the map, small neighbours together into one, each group swapped in
 
-Works in pieces of a bounded size: each runs in the executor, in native code without the interpreter as far as the
-batches are not compressed, and the loop has its turn after each. Whoever compacts holds the log's `reshaping`, so
-segments are only added meanwhile; when the log is closed the work is given up after the piece at hand.
+The long work is done on a workbench, a process of its own in a broker (see `cleaning`), a few megabytes in each call.
+Whoever compacts holds the log's `reshaping`, so segments are only added meanwhile; when the log is closed the work is
+given up after the call at hand.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from ottla.log import compaction_swap
 from ottla.log.cleaned_transactions import CleanedTransactions
+from ottla.log.cleaning import Cleaning, MapSize, Source
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.index_cache import IndexCache
 from ottla.log.log import Log
@@ -21,11 +22,9 @@ from ottla.log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from ottla.log.segment import Indexes, Segment
 from ottla.log.time_index import TimeIndex
 from ottla.log.transaction_index import AbortedTransaction
-from ottla.records import BatchFilter, OffsetMap, filter_batches, map_batches, read_header, scan_headers
-from ottla.records.errors import CorruptRecord, cut_batch
-from ottla.runtime import Disk, Executor, File, is_shortage
+from ottla.runtime import Disk, Executor, Workbench, is_shortage
+from ottla.runtime.helper import HelperLost
 
-PIECE_BYTES = 512 * 1024
 BYTES_PER_SLOT = 24
 _SHORTAGE_PAUSE_SECONDS = 0.1
 
@@ -44,6 +43,7 @@ class Compaction:
         *,
         disk: Disk,
         executor: Executor,
+        workbench: Workbench,
         cache: IndexCache,
         now_ms: int,
         map_bytes: int,
@@ -53,13 +53,13 @@ class Compaction:
         self._log = log
         self._disk = disk
         self._executor = executor
+        self._workbench = workbench
         self._cache = cache
         self._now_ms = now_ms
         self._map_bytes = map_bytes
         self._load_factor = load_factor
         self._seed = seed
         self._kept_offsets = b""
-        self._transactions = CleanedTransactions()
         self.bytes_read = 0
         self.bytes_written = 0
         self.map_utilization = 0.0
@@ -75,16 +75,17 @@ class Compaction:
         # What is swapped in must be below the recovery point, or a start would look for the old bytes.
         await log.flush(first_uncleanable_offset)
         segments = [segment for segment in log.segments if segment.base_offset < first_uncleanable_offset]
-        self._transactions = await self._known_transactions()
-        offset_map = self._empty_map(first_uncleanable_offset - first_dirty_offset)
-        fitted = await self._read_keys(offset_map, segments, first_dirty_offset)
-        self.map_utilization = len(offset_map) * BYTES_PER_SLOT / max(self._map_bytes, 1)
-        end_offset = first_uncleanable_offset if fitted else offset_map.latest_offset + 1
+        map_size = self._map_size(first_uncleanable_offset - first_dirty_offset)
+        await self._workbench.begin(Cleaning, map_size, await self._known_transactions())
+        fitted = await self._read_keys(segments, first_dirty_offset)
+        key_count, latest_offset = await self._workbench.call(Cleaning.keys_read)
+        self.map_utilization = key_count * BYTES_PER_SLOT / max(self._map_bytes, 1)
+        end_offset = first_uncleanable_offset if fitted else latest_offset + 1
         segments = [segment for segment in segments if segment.base_offset < end_offset]
         groups = await self._executor.run(self._groups, segments, first_uncleanable_offset)
         self._kept_offsets = self._last_offsets_of_producers()
         for group in groups:
-            await self._compact_group(group, offset_map)
+            await self._compact_group(group)
         return end_offset
 
     async def _known_transactions(self) -> CleanedTransactions:
@@ -97,14 +98,14 @@ class Compaction:
         last_epochs = {entry.producer_id: entry.epoch for entry in producers if not entry.batches}
         return CleanedTransactions([*aborted, *latest], last_epochs, self._now_ms, horizon_ms)
 
-    def _empty_map(self, offset_count: int) -> OffsetMap:
+    def _map_size(self, offset_count: int) -> MapSize:
         """As large as the dirty part can need, within the limit."""
         slots = max(self._map_bytes // BYTES_PER_SLOT, 2)
         keys = min(max(int(slots * self._load_factor), 1), slots - 1)
         if offset_count < keys:
             keys = max(offset_count, 1)
             slots = int(keys / self._load_factor) + 2
-        return OffsetMap(slots, keys, self._seed)
+        return MapSize(slots, keys, self._seed)
 
     def _check_going_on(self) -> None:
         if self._log.is_closed or self._log.directory.failure is not None:
@@ -112,20 +113,17 @@ class Compaction:
 
     # 1. Keys.
 
-    async def _read_keys(self, offset_map: OffsetMap, segments: Sequence[Segment], start_offset: int) -> bool:
+    async def _read_keys(self, segments: Sequence[Segment], start_offset: int) -> bool:
         """False when not all keys fitted."""
         for number, segment in enumerate(segments):
             if number + 1 < len(segments) and segments[number + 1].base_offset <= start_offset:
                 continue
-            position = 0
-            while position < segment.file.size:
+            position, source = 0, _source(segment)
+            while position < source.size_bytes:
                 self._check_going_on()
-                used, fitted = await self._executor.run(
-                    _map_piece, offset_map, segment.file, position, start_offset, self._transactions
-                )
+                position, fitted = await self._workbench.call(Cleaning.read_keys, source, position, start_offset)
                 if not fitted:
                     return False
-                position += used
         return True
 
     # 2. Records.
@@ -152,31 +150,17 @@ class Compaction:
                 sums = sizes
         return [tuple(group) for group in groups]
 
-    async def _compact_group(self, group: tuple[Segment, ...], offset_map: OffsetMap) -> None:
+    async def _compact_group(self, group: tuple[Segment, ...]) -> None:
         """Filter neighbouring segments into one and let it take their place."""
         log, run = self._log, self._executor.run
-        self._check_going_on()
-        batch_filter = self._filter(offset_map)
-        create = compaction_swap.create_cleaned
-        base_offset, created_ms = group[0].base_offset, group[-1].created_ms
-        new = await run(create, self._disk, log.path, base_offset, self._cache, log.config, created_ms)
-        try:
-            for segment in group:
-                position = 0
-                while position < segment.file.size:
-                    self._check_going_on()
-                    position += await run(_filter_piece, batch_filter, segment.file, position, new, self._transactions)
-            await run(compaction_swap.seal_cleaned, self._disk, new)
-            self._check_going_on()
-        except BaseException:
-            await run(compaction_swap.drop_cleaned, self._disk, new)
-            raise
+        new = await self._filtered(group)
         try:
             await run(compaction_swap.begin_swap, self._disk, new)
         except OSError as error:
             if is_shortage(error):
                 # A rename that has no descriptor to be synced with is not begun: the records are still `.cleaned`.
-                await run(compaction_swap.drop_cleaned, self._disk, new)
+                new.close()
+                await run(compaction_swap.drop_cleaned, self._disk, log.path, new.base_offset)
             raise
         # Readers go to the new segment before the old files lose their names: an index is read by its name. Searches
         # that began before may still come to an old segment; they find it without an index, and walk.
@@ -190,6 +174,29 @@ class Compaction:
         self.bytes_read += sum(segment.size_bytes for segment in group)
         self.bytes_written += new.size_bytes
 
+    async def _filtered(self, group: tuple[Segment, ...]) -> Segment:
+        """What stays of some segments, in one that is complete and on the device."""
+        log, call, config = self._log, self._workbench.call, self._log.config
+        base_offset, created_ms = group[0].base_offset, group[-1].created_ms
+        self._check_going_on()
+        try:
+            await call(Cleaning.start, log.path, base_offset, config, created_ms, self._kept_offsets)
+            for segment in group:
+                position, source = 0, _source(segment)
+                while position < source.size_bytes:
+                    self._check_going_on()
+                    position = await call(Cleaning.filter, source, position)
+            cleaned = await call(Cleaning.seal)
+            self._check_going_on()
+            adopt = compaction_swap.adopt_cleaned
+            where = (self._disk, log.path, base_offset, self._cache)
+            return await self._executor.run(adopt, *where, config, created_ms, cleaned)
+        except BaseException as error:
+            if not isinstance(error, HelperLost):
+                await call(Cleaning.drop)
+            await self._executor.run(compaction_swap.drop_cleaned, self._disk, log.path, base_offset)
+            raise
+
     async def _finish_swap(self, new: Segment, group: tuple[Segment, ...]) -> list[str]:
         """What was begun is finished when there are descriptors again; by the next start, if the log is closed."""
         while True:
@@ -201,14 +208,14 @@ class Compaction:
             self._check_going_on()
             await asyncio.sleep(_SHORTAGE_PAUSE_SECONDS)
 
-    def _filter(self, offset_map: OffsetMap) -> BatchFilter:
-        horizon_ms = self._transactions.horizon_ms
-        return BatchFilter(offset_map, self._now_ms, horizon_ms, offset_map.latest_offset + 1, self._kept_offsets)
-
     def _last_offsets_of_producers(self) -> bytes:
         """The batches with these last offsets have the last sequences; a newer one may have come since, no matter."""
         producers = self._log.producer_state.producers.values()
         return array("q", sorted(entry.batches[-1].last_offset for entry in producers if entry.batches)).tobytes()
+
+
+def _source(segment: Segment) -> Source:
+    return Source(segment.file.path, segment.file.size)
 
 
 # In the executor.
@@ -223,45 +230,3 @@ def _size_if_there(disk: Disk, path: str) -> int:
 
 def _aborted_in(segments: Sequence[Segment]) -> list[AbortedTransaction]:
     return [aborted for segment in segments if segment.aborted_bytes for aborted in segment.read_transactions()]
-
-
-def _map_piece(
-    offset_map: OffsetMap, file: File, position: int, start_offset: int, transactions: CleanedTransactions
-) -> tuple[int, bool]:
-    """How many bytes of whole batches were read, and whether all their keys fitted."""
-    piece = file.read_at(position, PIECE_BYTES)
-    used, fitted = map_batches(offset_map, piece, start_offset, transactions)
-    if fitted and not used:
-        batch = _read_large_batch(file, position, piece)
-        used, fitted = map_batches(offset_map, batch, start_offset, transactions)
-    return used, fitted
-
-
-def _filter_piece(
-    batch_filter: BatchFilter, file: File, position: int, target: Segment, transactions: CleanedTransactions
-) -> int:
-    """Append what stays of the batches at `position` to the new segment; how many bytes they were."""
-    piece = file.read_at(position, PIECE_BYTES)
-    kept, used = filter_batches(batch_filter, piece, transactions)
-    if not used:
-        kept, used = filter_batches(batch_filter, _read_large_batch(file, position, piece), transactions)
-    if kept:
-        end = target.file.append(kept)
-        for data in kept:
-            for header in scan_headers(data):
-                target.note_batch(end, header.size_bytes, header.last_offset, header.max_timestamp)
-                end += header.size_bytes
-    for aborted in transactions.take_retained():
-        target.note_aborted(aborted)
-    return used
-
-
-def _read_large_batch(file: File, position: int, piece: bytes) -> bytes:
-    """The whole of a batch that is larger than a piece."""
-    size_bytes = read_header(piece).size_bytes
-    if size_bytes <= len(piece):
-        raise CorruptRecord(f"a batch expected at {position} of {file.path}, something else came")
-    batch = file.read_at(position, size_bytes)
-    if len(batch) < size_bytes:
-        raise cut_batch(position, size_bytes, len(batch))
-    return batch

@@ -11,6 +11,7 @@ Blocking: runs in the executor.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ottla.log import files
 from ottla.log.batch_scan import scan_batches
@@ -25,7 +26,10 @@ from ottla.log.files import (
     offset_name,
 )
 from ottla.log.index_cache import IndexCache
-from ottla.log.segment import Segment
+from ottla.log.offset_index import OffsetIndex
+from ottla.log.segment import Indexes, Segment
+from ottla.log.time_index import TimeIndex
+from ottla.log.transaction_index import TransactionIndex
 from ottla.runtime import Disk
 
 CLEANED_SUFFIX = ".cleaned"
@@ -33,6 +37,16 @@ SWAP_SUFFIX = ".swap"
 
 # The records come last: they are what makes the others count.
 _IN_ORDER = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
+
+
+class Cleaned(NamedTuple):
+    """What a segment knows of itself, beside its files."""
+
+    size_bytes: int
+    first_timestamp: int | None
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    aborted_bytes: int
 
 
 def create_cleaned(
@@ -46,7 +60,7 @@ def create_cleaned(
     return segment
 
 
-def seal_cleaned(disk: Disk, segment: Segment) -> None:
+def seal_cleaned(disk: Disk, segment: Segment) -> Cleaned:
     """Step 1: the indexes, and everything to the device."""
     indexes = segment.indexes()
     indexes.times.maybe_append(segment.max_timestamp, segment.offset_of_max_timestamp - segment.base_offset)
@@ -59,13 +73,44 @@ def seal_cleaned(disk: Disk, segment: Segment) -> None:
         files.sync_paths(disk, [path])
     segment.file.sync()
     disk.sync_directory(segment.directory)
+    return Cleaned(
+        segment.size_bytes,
+        segment.first_timestamp,
+        segment.max_timestamp,
+        segment.offset_of_max_timestamp,
+        segment.aborted_bytes,
+    )
 
 
-def drop_cleaned(disk: Disk, segment: Segment) -> None:
+def adopt_cleaned(
+    disk: Disk,
+    directory: str,
+    base_offset: int,
+    cache: IndexCache,
+    config: LogConfig,
+    created_ms: int,
+    cleaned: Cleaned,
+) -> Segment:
+    """The segment that was sealed, perhaps by another process. Its indexes are in memory, as its names change."""
+    paths = {suffix: join(directory, offset_name(base_offset, suffix) + CLEANED_SUFFIX) for suffix in _IN_ORDER}
+    offsets = OffsetIndex.from_bytes(disk.read(paths[INDEX_SUFFIX]), cleaned.size_bytes)
+    times = TimeIndex.from_bytes(disk.read(paths[TIME_INDEX_SUFFIX]))
+    file = disk.open_later(paths[LOG_SUFFIX], cleaned.size_bytes)
+    segment = Segment(disk, directory, base_offset, file, cache, config, created_ms)
+    segment.use_indexes(Indexes(offsets, times))
+    if cleaned.aborted_bytes:
+        aborted = disk.read(paths[TRANSACTION_INDEX_SUFFIX])
+        segment.use_transactions(TransactionIndex.from_bytes(aborted, base_offset))
+    segment.first_timestamp = cleaned.first_timestamp
+    segment.max_timestamp = cleaned.max_timestamp
+    segment.offset_of_max_timestamp = cleaned.offset_of_max_timestamp
+    return segment
+
+
+def drop_cleaned(disk: Disk, directory: str, base_offset: int) -> None:
     """Give up what step 1 has made so far."""
-    segment.close()
     for suffix in _IN_ORDER:
-        disk.delete(segment.path_of(suffix) + CLEANED_SUFFIX)
+        disk.delete(join(directory, offset_name(base_offset, suffix) + CLEANED_SUFFIX))
 
 
 def begin_swap(disk: Disk, segment: Segment) -> None:

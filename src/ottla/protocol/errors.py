@@ -201,9 +201,19 @@ class KafkaError(Exception):
         super().__init__(message or code.name)
         self.code = code
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses are made from other arguments than the message that they end up with.
+        return _restored, (type(self), self.args, self.__dict__)
+
     @property
     def message(self) -> str:
         return str(self.args[0])
+
+
+def _restored(kind: type[KafkaError], args: tuple[object, ...], state: dict[str, object]) -> KafkaError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class UnsupportedVersion(KafkaError):

@@ -11,5 +11,17 @@ from ottla.runtime.disk import Disk, DiskLock, DiskSpace, File, FileRange
 from ottla.runtime.executor import Executor
 from ottla.runtime.ids import IdSource
 from ottla.runtime.open_files import is_shortage
+from ottla.runtime.workbench import Workbench
 
-__all__ = ["Clock", "Disk", "DiskLock", "DiskSpace", "Executor", "File", "FileRange", "IdSource", "is_shortage"]
+__all__ = [
+    "Clock",
+    "Disk",
+    "DiskLock",
+    "DiskSpace",
+    "Executor",
+    "File",
+    "FileRange",
+    "IdSource",
+    "Workbench",
+    "is_shortage",
+]

@@ -3,8 +3,6 @@
 import asyncio
 import os
 import random
-import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +11,6 @@ from typing import TypeVar
 from ottla.runtime.open_files import DEFAULT_LIMIT
 
 Result = TypeVar("Result")
-
-# Where the loop has work for all of its time, a third of the time is left for what waits for it.
-PATIENCE = 2.0
 
 ZERO_UUID = bytes(16)
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
@@ -30,44 +25,16 @@ class SystemClock:
 
 
 class ThreadExecutor:
-    """A few threads for calls that wait in the kernel, or work in native code, with the GIL released.
+    """A few threads for calls that wait in the kernel, or work in native code, with the GIL released."""
 
-    `niceness` above 0 lets every other thread of the machine go first, where threads have a priority of their own.
-    """
-
-    def __init__(self, threads: int = 4, niceness: int = 0) -> None:
-        self._pool = ThreadPoolExecutor(threads, "ottla-disk", _step_back, (niceness,))
+    def __init__(self, threads: int = 4) -> None:
+        self._pool = ThreadPoolExecutor(threads, "ottla-disk")
 
     def run(self, work: Callable[..., Result], /, *args: object) -> Awaitable[Result]:
         return asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
 
     def shutdown(self) -> None:
         self._pool.shutdown(wait=True)
-
-
-class PatientExecutor:
-    """For long work in many small pieces: after each it waits, the longer the more the loop had to do meanwhile.
-
-    A lower priority is not enough. Between its calls into the kernel a thread holds the interpreter's lock, and one
-    that others go before may hold it for milliseconds, in which the loop stands still.
-    """
-
-    def __init__(self, executor: ThreadExecutor) -> None:
-        self._executor = executor
-
-    async def run(self, work: Callable[..., Result], /, *args: object) -> Result:
-        before = time.thread_time()
-        result = await self._executor.run(work, *args)
-        busy_seconds = time.thread_time() - before
-        await asyncio.sleep(busy_seconds * PATIENCE)
-        return result
-
-
-def _step_back(niceness: int) -> None:
-    """In the thread itself: Linux counts threads where POSIX speaks of processes."""
-    if niceness and sys.platform == "linux":
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, max(niceness, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def usual_open_files() -> int:

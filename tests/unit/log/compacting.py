@@ -9,6 +9,7 @@ from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.records import Codec, Record, build_batch, read_records
 from ottla.runtime import Disk, Executor
+from ottla.runtime.workbench import LocalWorkbench
 
 Pair = tuple[bytes, bytes | None]
 
@@ -38,6 +39,7 @@ class CompactingRig(Rig):
             disk=self.disk,
             clock=self.clock,
             executor=self.executor,
+            workbench=LocalWorkbench(self.executor, self.disk),
             ids=self.ids,
             settings=self.settings,
         )

@@ -16,6 +16,7 @@ from ottla.log.manager import LogManager
 from ottla.log.moves import Switch
 from ottla.log.segment import Segment
 from ottla.records import Record, read_records
+from ottla.runtime.workbench import LocalWorkbench
 from ottla.testing import InlineExecutor, ManualClock, MemoryDisk, SeededIds
 
 ONE, TWO, THREE = "/one", "/two", "/three"
@@ -64,6 +65,7 @@ class MovingRig:
             disk=self.disk,
             clock=self.clock,
             executor=self.executor,
+            workbench=LocalWorkbench(self.executor, self.disk),
             ids=self.ids,
             settings=CleanerSettings(dedupe_buffer_bytes=1 << 20),
         )

@@ -273,7 +273,7 @@ def test_a_mistake_of_ours_costs_one_log(monkeypatch: pytest.MonkeyPatch, caplog
         await rig.write((b"k", b"1"))
         await rig.write((b"k", b"2"))
         await rig.log.roll()
-        monkeypatch.setattr("ottla.log.compaction.filter_batches", lambda *_: 1 // 0)
+        monkeypatch.setattr("ottla.log.cleaning.filter_batches", lambda *_: 1 // 0)
         assert await rig.cleaner.clean_dirtiest()
         assert rig.cleaner.uncleanable(rig.directory)[0] == 1
         assert "the compaction of events-0 went wrong" in caplog.text

@@ -1,0 +1,179 @@
+"""A workbench in a process of its own, so that long work shares no interpreter with the loop.
+
+A thread would share its lock. A thread of low priority that was put aside while it holds that lock keeps the loop
+waiting, however short it holds it, and on a busy machine that is the whole of the latency.
+
+The process is started when there is something to do and ended when there is not. It lives no longer than this one: it
+ends when the pipe to it is closed, also in the middle of its work. Requests and answers are pickles; both sides are the
+same code, which is checked when it starts.
+"""
+
+import asyncio
+import json
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO, TypeVar
+
+Result = TypeVar("Result")
+
+_COMMAND = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from ottla.runtime.helper import serve
+serve(sys.argv[2], int(sys.argv[3]))
+"""
+_HAS_ENDED = 0
+
+
+class HelperLost(Exception):
+    """The process ended before it had answered: somebody killed it, or closed the workbench."""
+
+
+class HelperWorkbench:
+    """See the module. `niceness` lets every other process of the machine go first."""
+
+    def __init__(self, niceness: int = 0) -> None:
+        self._niceness = niceness
+        # It only waits for the pipe.
+        self._thread = ThreadPoolExecutor(1, "ottla-helper")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
+
+    async def begin(self, make: Callable[..., object], /, *args: object) -> None:
+        await self._run(_begin, make, args)
+
+    async def call(self, work: Callable[..., Result], /, *args: object) -> Result:
+        result: Result = await self._run(_call, work, args)
+        return result
+
+    async def clear(self) -> None:
+        if self._process is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._end)
+
+    def shutdown(self) -> None:
+        """End the process, whatever it does."""
+        self._is_closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        self._thread.submit(self._end)
+        self._thread.shutdown(wait=True)
+
+    # In the thread.
+
+    async def _run(self, step: Callable[..., object], work: Callable[..., object], args: tuple[object, ...]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, (step, work, args))
+
+    def _ask(self, request: object) -> Any:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(pickle.dumps(request))
+            process.stdin.flush()
+            is_result, answer = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self._end()
+            raise HelperLost(
+                f"the process {process.pid} ended with {process.returncode} in the middle of work"
+            ) from None
+        if is_result:
+            return answer
+        raise answer
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._is_closed:
+            raise HelperLost("the workbench is closed")
+        path = [entry or os.getcwd() for entry in sys.path]
+        arguments = [json.dumps(path), _version(), str(self._niceness)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+            process.wait()
+
+
+def _version() -> str:
+    from ottla import __version__
+
+    return __version__
+
+
+# In the process.
+
+
+def serve(version: str, niceness: int) -> None:
+    """Do what is asked for, until nobody is there to ask."""
+    if version != _version():
+        sys.exit(f"Ottla {version} is running and {_version()} is installed: restart it to have logs compacted")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if niceness:
+        os.nice(niceness)
+    # What prints something must not print into the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests: queue.SimpleQueue[tuple[Callable[..., object], Callable[..., object], tuple[object, ...]]]
+    requests = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests.put), daemon=True).start()
+    bench = _Bench()
+    while True:
+        step, work, args = requests.get()
+        answers.write(_answer(bench, step, work, args))
+        answers.flush()
+
+
+def _listen(source: BinaryIO, put: Callable[[Any], None]) -> None:
+    """Take requests while others are at work, to notice at once when the pipe is closed."""
+    while True:
+        try:
+            request = pickle.load(source)
+        except EOFError:
+            os._exit(_HAS_ENDED)
+        put(request)
+
+
+class _Bench:
+    def __init__(self) -> None:
+        from ottla.runtime.real_disk import RealDisk
+
+        self.disk = RealDisk()
+        self.subject: object = None
+
+
+def _begin(bench: _Bench, make: Callable[..., object], args: tuple[object, ...]) -> None:
+    bench.subject = None
+    bench.subject = make(bench.disk, *args)
+
+
+def _call(bench: _Bench, work: Callable[..., object], args: tuple[object, ...]) -> object:
+    return work(bench.subject, *args)
+
+
+def _answer(bench: _Bench, step: Callable[..., object], work: Callable[..., object], args: tuple[object, ...]) -> bytes:
+    try:
+        return pickle.dumps((True, step(bench, work, args)))
+    except Exception as error:
+        try:
+            pickled = pickle.dumps((False, error))
+            pickle.loads(pickled)
+        except Exception:
+            pickled = pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+        return pickled
