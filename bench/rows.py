@@ -135,6 +135,7 @@ def _group_rows(settings: Settings) -> list[Row]:
 def _compaction_rows() -> list[Row]:
     return [
         Row("compaction.rate", "compaction beside a producer of 1,000 records a second", "MB/s", 1.0),
+        Row("compaction.busy_rate", "compaction beside a producer as fast as it can be", "MB/s", 1.0),
         *_while_compacting(OTTLA, produce_goal=0.8, p99_goal=0.5),
         *_while_compacting(KAFKA, produce_goal=None, p99_goal=None),
     ]

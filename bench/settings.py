@@ -44,7 +44,7 @@ class Settings:
     compaction_rate: int = 1000
     compaction_quiet_seconds: float = 3.0
     # the slowest hundredth of some thousand answers says little of one run: what else the host does decides it
-    compaction_latency_pairs: int = 3
+    compaction_pairs: int = 3
     group_sizes: tuple[int, ...] = (2, 20, 100)
     group_changes: int = 3
     group_count: int = 10_000
@@ -79,7 +79,7 @@ def quick(rounds: int | None = None) -> Settings:
         compaction_log_bytes=256 * MIB,
         compaction_keys=300_000,
         compaction_quiet_seconds=1.5,
-        compaction_latency_pairs=1,
+        compaction_pairs=1,
         group_changes=1,
         group_count=2_000,
         commit_seconds=1.0,

@@ -5,9 +5,9 @@ A topic is filled with keyed records and then told to compact. Its closed segmen
 beside a producer of a fixed rate, whose slowest answers are compared with those it had before, and beside a producer as
 fast as it can be, whose rate is compared.
 
-The slowest answers depend on what the host gives to its machines more than on anything else. So they have more rounds
-than other figures, and are also taken beside a process that only computes, with the priority of Ottla's cleaner: what
-that costs a producer is what a busy processor costs, whatever it is busy with.
+Both depend on what the host gives to its machines more than on anything else. So they have more rounds than other
+figures, and the slowest answers are also taken beside a process that only computes, with the priority of Ottla's
+cleaner: what that costs a producer is what a busy processor costs, whatever it is busy with.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ def steps(bench: Bench) -> list[Step]:
         Step(f"{name}: start for compaction", f"compaction on {name}", partial(begin, bench, name, brokers))
         for name in names
     ]
-    for what, measure, rounds in (
-        ("paced producer", beside_paced, bench.settings.rounds * bench.settings.compaction_latency_pairs),
-        ("fast producer", beside_fast, bench.settings.rounds),
-    ):
+    rounds = bench.settings.rounds * bench.settings.compaction_pairs
+    for what, measure in (("paced producer", beside_paced), ("fast producer", beside_fast)):
         for number, counted in bench.rounds(rounds):
             for name in names:
                 title = f"{name}: compaction, {what}, {round_text(number, counted, rounds)}"
@@ -110,8 +108,10 @@ def beside_fast(bench: Bench, name: str, brokers: Brokers, source: Path, number:
         "verify": False,
         "warm_seconds": 0.2,
     }
-    quiet, busy, _ = beside(bench, brokers[name], source, topic, "produce", load)
+    quiet, busy, cleaned = beside(bench, brokers[name], source, topic, "produce", load)
     if counted:
+        bench.results.keep("compaction.busy_rate", name, cleaned)
+        bench.results.add("compaction.busy_rate", name, cleaned["bytes_per_second"] / 1e6)
         keep_pair(bench, name, "compaction.produce", quiet, busy, "requests_per_second")
 
 
