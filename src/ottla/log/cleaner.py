@@ -26,8 +26,7 @@ from ottla.log.stability import last_stable_offset
 from ottla.log.unusable import is_of_one_log
 from ottla.protocol.errors import KafkaError
 from ottla.records import HEADER_BYTES, CorruptRecord, read_header
-from ottla.runtime import Clock, Disk, Executor, IdSource, Workbench
-from ottla.runtime.helper import HelperLost
+from ottla.runtime import Clock, Disk, Executor, IdSource, Workbench, WorkbenchLost
 
 logger = logging.getLogger(__name__)
 
@@ -249,7 +248,7 @@ class LogCleaner:
                 end_offset = await compaction.run(dirty.first_dirty_offset, dirty.first_uncleanable_offset)
             except CompactionStopped:
                 return False
-            except HelperLost as error:
+            except WorkbenchLost as error:
                 if not log.is_closed:
                     logger.warning("%s was not compacted, and will be tried again: %s", log.topic_partition, error)
                 return False

@@ -22,8 +22,7 @@ from ottla.log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from ottla.log.segment import Indexes, Segment
 from ottla.log.time_index import TimeIndex
 from ottla.log.transaction_index import AbortedTransaction
-from ottla.runtime import Disk, Executor, Workbench, is_shortage
-from ottla.runtime.helper import HelperLost
+from ottla.runtime import Disk, Executor, Workbench, WorkbenchLost, is_shortage
 
 BYTES_PER_SLOT = 24
 _SHORTAGE_PAUSE_SECONDS = 0.1
@@ -192,7 +191,7 @@ class Compaction:
             where = (self._disk, log.path, base_offset, self._cache)
             return await self._executor.run(adopt, *where, config, created_ms, cleaned)
         except BaseException as error:
-            if not isinstance(error, HelperLost):
+            if not isinstance(error, WorkbenchLost):
                 await call(Cleaning.drop)
             await self._executor.run(compaction_swap.drop_cleaned, self._disk, log.path, base_offset)
             raise

@@ -11,7 +11,7 @@ from ottla.runtime.disk import Disk, DiskLock, DiskSpace, File, FileRange
 from ottla.runtime.executor import Executor
 from ottla.runtime.ids import IdSource
 from ottla.runtime.open_files import is_shortage
-from ottla.runtime.workbench import Workbench
+from ottla.runtime.workbench import Workbench, WorkbenchLost
 
 __all__ = [
     "Clock",
@@ -23,5 +23,6 @@ __all__ = [
     "FileRange",
     "IdSource",
     "Workbench",
+    "WorkbenchLost",
     "is_shortage",
 ]

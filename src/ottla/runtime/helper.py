@@ -21,6 +21,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
+from ottla.runtime.workbench import WorkbenchLost
+
 Result = TypeVar("Result")
 
 _COMMAND = """\
@@ -30,10 +32,6 @@ from ottla.runtime.helper import serve
 serve(sys.argv[2], int(sys.argv[3]))
 """
 _HAS_ENDED = 0
-
-
-class HelperLost(Exception):
-    """The process ended before it had answered: somebody killed it, or closed the workbench."""
 
 
 class HelperWorkbench:
@@ -81,7 +79,7 @@ class HelperWorkbench:
             is_result, answer = pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
             self._end()
-            raise HelperLost(
+            raise WorkbenchLost(
                 f"the process {process.pid} ended with {process.returncode} in the middle of work"
             ) from None
         if is_result:
@@ -90,7 +88,7 @@ class HelperWorkbench:
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._is_closed:
-            raise HelperLost("the workbench is closed")
+            raise WorkbenchLost("the workbench is closed")
         path = [entry or os.getcwd() for entry in sys.path]
         arguments = [json.dumps(path), _version(), str(self._niceness)]
         self._process = subprocess.Popen(

@@ -9,6 +9,10 @@ from ottla.runtime.executor import Executor
 Result = TypeVar("Result")
 
 
+class WorkbenchLost(Exception):
+    """The bench ended before the work on it was done, with all that it held: somebody killed it, or closed it."""
+
+
 class Workbench(Protocol):
     """Holds one object at a time and does one call on it after the other, never in the loop's thread.
 
@@ -20,7 +24,7 @@ class Workbench(Protocol):
         ...
 
     async def call(self, work: Callable[..., Result], /, *args: object) -> Result:
-        """`work(what_is_there, *args)`; exceptions pass through."""
+        """`work(what_is_there, *args)`; exceptions pass through. WorkbenchLost when nothing is there any more."""
         ...
 
     async def clear(self) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ottla.records.errors import CorruptRecord, DecompressedTooLarge
-from ottla.runtime import Disk, Workbench
-from ottla.runtime.helper import HelperLost, HelperWorkbench
+from ottla.runtime import Disk, Workbench, WorkbenchLost
+from ottla.runtime.helper import HelperWorkbench
 from ottla.runtime.real import ThreadExecutor
 from ottla.runtime.real_disk import RealDisk
 from ottla.runtime.workbench import LocalWorkbench
@@ -137,7 +137,7 @@ def test_a_killed_one_is_missed_and_the_next_beginning_has_a_new_one(helper: Hel
         waiting = asyncio.ensure_future(helper.call(Counter.wait_for_ever))
         await asyncio.sleep(0)
         os.kill(process, signal.SIGKILL)
-        with pytest.raises(HelperLost, match=str(process)):
+        with pytest.raises(WorkbenchLost, match=str(process)):
             await waiting
         await helper.begin(Counter, 7)
         assert await helper.call(Counter.add, 0) == 7
@@ -152,7 +152,7 @@ def test_closing_ends_it_in_the_middle_of_work() -> None:
         waiting = asyncio.ensure_future(helper.call(Counter.wait_for_ever))
         await asyncio.sleep(0)
         await asyncio.to_thread(helper.shutdown)
-        with pytest.raises(HelperLost):
+        with pytest.raises(WorkbenchLost):
             await waiting
 
     run(work)
