@@ -7,7 +7,8 @@ fast as it can be, whose rate is compared.
 
 Both depend on what the host gives to its machines more than on anything else. So they have more rounds than other
 figures, and the slowest answers are also taken beside a process that only computes, with the priority of Ottla's
-cleaner: what that costs a producer is what a busy processor costs, whatever it is busy with.
+cleaner: what that costs a producer is what a busy processor costs, whatever it is busy with. The broker that is not
+measured is stopped meanwhile: a JVM goes on compiling for minutes after its load has ended, at the other's expense.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,19 @@ from typing import Any
 from tests.peers.process import ServerProcess
 
 from bench.job import Figures, run_job
+from bench.memory import touch
 from bench.peers import connect, fresh_topic, new_broker, port_of, remove_topic, stop_broker
 from bench.plan import Bench, Step, round_text
 from bench.rows import CLEANING, COMPUTING, QUIET
 from bench.settings import KIB, MIB
 from bench.wire import RefusedError, alter_topic, create_topic
-from ottla.broker.broker import CLEANER_NICENESS
 
 SEGMENT_BYTES = 64 * MIB
 BATCH_BYTES = 16 * KIB
 # the cleaner looks for work often, and nobody waits for the delay after which replaced files go
 PROPERTIES = {"log.cleaner.backoff.ms": "100"}
+# a broker that stood still for a while is not to be taken for dead, by Kafka's controller
+PATIENT = {"kafka": {"broker.session.timeout.ms": "3600000"}}
 CONFIGS = {
     "cleanup.policy": "delete",
     "segment.bytes": str(SEGMENT_BYTES),
@@ -47,6 +50,7 @@ _LOOK_SECONDS = 0.01
 _GIVE_UP_SECONDS = 120.0
 
 Brokers = dict[str, ServerProcess]
+Measure = Callable[[Bench, str, Brokers, Path, int, bool], None]
 
 
 def steps(bench: Bench) -> list[Step]:
@@ -63,7 +67,7 @@ def steps(bench: Bench) -> list[Step]:
         for number, counted in bench.rounds(rounds):
             for name in names:
                 title = f"{name}: compaction, {what}, {round_text(number, counted, rounds)}"
-                work = partial(measure, bench, name, brokers, source, number, counted)
+                work = partial(alone, measure, bench, name, brokers, source, number, counted)
                 planned.append(Step(title, f"compaction on {name}", work))
     planned += [
         Step(f"{name}: stop", f"compaction on {name}", partial(stop_broker, name, brokers), True) for name in names
@@ -78,8 +82,19 @@ def make(bench: Bench, source: Path) -> None:
 
 
 def begin(bench: Bench, name: str, brokers: Brokers) -> None:
-    brokers[name] = new_broker(name, bench.peers.directory / f"{name}-compaction", PROPERTIES)
+    brokers[name] = new_broker(name, bench.peers.directory / f"{name}-compaction", PROPERTIES | PATIENT.get(name, {}))
     brokers[name].start()
+
+
+def alone(
+    measure: Measure, bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool
+) -> None:
+    """Measure while the other brokers stand still."""
+    with ExitStack() as paused:
+        for other, broker in brokers.items():
+            if other != name:
+                paused.enter_context(broker.paused())
+        measure(bench, name, brokers, source, number, counted)
 
 
 def beside_paced(bench: Bench, name: str, brokers: Brokers, source: Path, number: int, counted: bool) -> None:
@@ -108,7 +123,8 @@ def beside_fast(bench: Bench, name: str, brokers: Brokers, source: Path, number:
         "verify": False,
         "warm_seconds": 0.2,
     }
-    quiet, busy, cleaned = beside(bench, brokers[name], source, topic, "produce", load)
+    touched_bytes = 4 * bench.settings.produce_limit_bytes
+    quiet, busy, cleaned = beside(bench, brokers[name], source, topic, "produce", load, touched_bytes)
     if counted:
         bench.results.keep("compaction.busy_rate", name, cleaned)
         bench.results.add("compaction.busy_rate", name, cleaned["bytes_per_second"] / 1e6)
@@ -126,7 +142,7 @@ def keep_pair(
 @contextmanager
 def computing() -> Iterator[None]:
     """A process that only computes, for the length of the block."""
-    spin = f"import os; os.nice({CLEANER_NICENESS})\nwhile True: pass"
+    spin = "import os; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
     process = subprocess.Popen([sys.executable, "-c", spin])
     try:
         yield
@@ -136,9 +152,16 @@ def computing() -> Iterator[None]:
 
 
 def beside(
-    bench: Bench, broker: ServerProcess, source: Path, topic: str, job: str, load: dict[str, Any]
+    bench: Bench,
+    broker: ServerProcess,
+    source: Path,
+    topic: str,
+    job: str,
+    load: dict[str, Any],
+    touched_bytes: int = 0,
 ) -> tuple[Figures, Figures, Figures]:
-    """What the job reports without and with a cleaning beside it, and how fast the cleaning was."""
+    """What the job reports without and with a cleaning beside it, and how fast the cleaning was. A job that writes much
+    needs memory that the host has backed; to others the host's work on what was touched and freed is a disturbance."""
     port = port_of(broker)
     load_topic = f"load-{topic}"
     with connect(broker) as connection:
@@ -147,8 +170,10 @@ def beside(
         run_job("keyed", {"what": "fill", "path": str(source), "port": port, "topic": topic})
         os.sync()
         load = {**load, "port": port, "topic": load_topic}
+        touch(touched_bytes)
         quiet = run_job(job, {**load, "connections": 1, "seconds": bench.settings.compaction_quiet_seconds})
         os.sync()
+        touch(touched_bytes)
         with cleaning(broker, topic, bench.peers.directory / f"{topic}-cleaned") as (done, cleaned):
             busy = run_job(job, {**load, "seconds": _GIVE_UP_SECONDS, "until": str(done)})
     remove_topic(broker, topic)

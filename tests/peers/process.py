@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -103,6 +104,16 @@ class ServerProcess(ABC):
             process.kill()
         process.wait()
         self._forget()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have it do nothing at all during the block (SIGSTOP); what it is asked meanwhile it answers afterwards."""
+        process = self._running()
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
 
     def resident_bytes(self) -> int:
         """Memory of the process that is in RAM now."""

@@ -12,30 +12,49 @@ import asyncio
 import json
 import os
 import pickle
-import queue
+import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 from ottla.runtime.workbench import WorkbenchLost
 
 Result = TypeVar("Result")
 
+# It steps back before it imports anything: to start is half of its work when there is little to do. A thread that went
+# into the background cannot come back, so one is left outside: it takes over where the other would starve.
 _COMMAND = """\
-import json, sys
+import _thread, json, os, sys
+niceness = int(sys.argv[3])
+wanted, work = _thread.allocate_lock(), []
+if niceness:
+    os.nice(niceness)
+    wanted.acquire()
+    _thread.start_new_thread(lambda: wanted.acquire() and work[0](), ())
+    try:
+        open("/proc/thread-self/schedstat").close()
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (AttributeError, OSError):
+        niceness = 0
 sys.path[:] = json.loads(sys.argv[1])
 from ottla.runtime.helper import serve
-serve(sys.argv[2], int(sys.argv[3]))
+serve(sys.argv[2], (lambda serving: (work.append(serving), wanted.release())) if niceness else None)
 """
 _HAS_ENDED = 0
+# Work starves that waited for a processor so much longer than it had one.
+_STARVED_NS = 1_000_000_000
+_STARVED_RATIO = 10
+
+_Request: TypeAlias = tuple[Callable[..., object], Callable[..., object], tuple[object, ...]]
 
 
 class HelperWorkbench:
-    """See the module. `niceness` lets every other process of the machine go first."""
+    """See the module. One that is nice works only while a processor has nothing else to do, and so never keeps another
+    process waiting when that wakes up; where it would starve in this way, it takes the small share of its niceness."""
 
     def __init__(self, niceness: int = 0) -> None:
         self._niceness = niceness
@@ -118,34 +137,56 @@ def _version() -> str:
 # In the process.
 
 
-def serve(version: str, niceness: int) -> None:
-    """Do what is asked for, until nobody is there to ask."""
+def serve(version: str, hand_over: Callable[[Callable[[], None]], object] | None) -> None:
+    """Do what is asked for, until nobody is there to ask. `hand_over` has somebody else go on; None where this thread
+    is in nobody's way."""
     if version != _version():
         sys.exit(f"Ottla {version} is running and {_version()} is installed: restart it to have logs compacted")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if niceness:
-        os.nice(niceness)
+    threading.Thread(target=_watch, args=(sys.stdin.fileno(),), daemon=True).start()
     # What prints something must not print into the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    requests: queue.SimpleQueue[tuple[Callable[..., object], Callable[..., object], tuple[object, ...]]]
-    requests = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests.put), daemon=True).start()
     bench = _Bench()
-    while True:
-        step, work, args = requests.get()
-        answers.write(_answer(bench, step, work, args))
-        answers.flush()
+    if hand_over is None:
+        _serve_on(bench, sys.stdin.buffer, answers)
+    else:
+        _serve_until_starving(bench, sys.stdin.buffer, answers)
+        hand_over(lambda: _serve_on(bench, sys.stdin.buffer, answers))
+        threading.Event().wait()
 
 
-def _listen(source: BinaryIO, put: Callable[[Any], None]) -> None:
-    """Take requests while others are at work, to notice at once when the pipe is closed."""
+def _serve_on(bench: "_Bench", requests: BinaryIO, answers: BinaryIO) -> None:
     while True:
-        try:
-            request = pickle.load(source)
-        except EOFError:
-            os._exit(_HAS_ENDED)
-        put(request)
+        _serve_one(bench, requests, answers)
+
+
+def _serve_until_starving(bench: "_Bench", requests: BinaryIO, answers: BinaryIO) -> None:
+    ran_before = waited_before = 0
+    while True:
+        _serve_one(bench, requests, answers)
+        with open("/proc/thread-self/schedstat") as file:
+            ran, waited, _ = map(int, file.read().split())
+        if waited - waited_before > max(_STARVED_NS, _STARVED_RATIO * (ran - ran_before)):
+            return
+        ran_before, waited_before = ran, waited
+
+
+def _serve_one(bench: "_Bench", requests: BinaryIO, answers: BinaryIO) -> None:
+    try:
+        request = pickle.load(requests)
+    except EOFError:
+        os._exit(_HAS_ENDED)
+    answers.write(_answer(bench, request))
+    answers.flush()
+
+
+def _watch(requests: int) -> None:
+    """Notice at once when the pipe is closed, also in the middle of work."""
+    poll = select.poll()
+    poll.register(requests, 0)
+    poll.poll()
+    os._exit(_HAS_ENDED)
 
 
 class _Bench:
@@ -165,7 +206,8 @@ def _call(bench: _Bench, work: Callable[..., object], args: tuple[object, ...]) 
     return work(bench.subject, *args)
 
 
-def _answer(bench: _Bench, step: Callable[..., object], work: Callable[..., object], args: tuple[object, ...]) -> bytes:
+def _answer(bench: _Bench, request: _Request) -> bytes:
+    step, work, args = request
     try:
         return pickle.dumps((True, step(bench, work, args)))
     except Exception as error:

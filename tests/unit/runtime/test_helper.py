@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -32,6 +33,18 @@ class Counter:
         sys.stdout.write("something that must not get into the answers\n")
         return os.getpid(), os.getpriority(os.PRIO_PROCESS, 0)
 
+    def policy(self) -> int:
+        return os.sched_getscheduler(0)
+
+    def starve(self, cpu: int) -> bool:
+        """Compute on a processor that is never free, until that took long; whether it did."""
+        os.sched_setaffinity(0, {cpu})
+        give_up = time.monotonic() + 60
+        waited = _waited_seconds()
+        while _waited_seconds() - waited < 1.5 and time.monotonic() < give_up:
+            pass
+        return time.monotonic() < give_up
+
     def read(self, path: str) -> bytes:
         return self.disk.read(path)
 
@@ -49,6 +62,10 @@ class Counter:
 
 class _UnsendableError(Exception):
     pass
+
+
+def _waited_seconds() -> float:
+    return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
 @pytest.fixture
@@ -128,6 +145,53 @@ def test_it_is_another_process_that_steps_back(helper: HelperWorkbench) -> None:
             os.kill(process, 0)
 
     run(work)
+
+
+def test_a_nice_one_works_while_there_is_nothing_else_to_do(helper: HelperWorkbench) -> None:
+    async def work() -> None:
+        await helper.begin(Counter, 0)
+        assert await helper.call(Counter.policy) == os.SCHED_IDLE
+        await helper.call(Counter.add, 1)
+        assert await helper.call(Counter.policy) == os.SCHED_IDLE
+
+    run(work)
+
+
+def test_another_one_works_like_any_process() -> None:
+    async def work() -> None:
+        helper = HelperWorkbench()
+        await helper.begin(Counter, 0)
+        assert await helper.call(Counter.policy) == os.SCHED_OTHER
+        await asyncio.to_thread(helper.shutdown)
+
+    run(work)
+
+
+def test_a_nice_one_that_starves_takes_its_share(helper: HelperWorkbench) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    spin = (
+        f"import os; os.sched_setaffinity(0, {{{cpu}}})\nprint(flush=True)\nwhile os.getppid() == {os.getpid()}: pass"
+    )
+
+    async def work() -> None:
+        await helper.begin(Counter, 4)
+        assert await helper.call(Counter.starve, cpu)
+        assert await helper.call(Counter.policy) == os.SCHED_OTHER
+        process, niceness = await helper.call(Counter.process)
+        assert process != os.getpid()
+        assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + 3, 19)
+        assert await helper.call(Counter.add, 1) == 5
+        await helper.clear()
+        await helper.begin(Counter, 0)
+        assert await helper.call(Counter.policy) == os.SCHED_IDLE, "a new one tries again"
+
+    with subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) as spinner:
+        try:
+            assert spinner.stdout is not None
+            spinner.stdout.readline()
+            run(work)
+        finally:
+            spinner.kill()
 
 
 def test_a_killed_one_is_missed_and_the_next_beginning_has_a_new_one(helper: HelperWorkbench) -> None:
