@@ -374,7 +374,7 @@ class LogMachine(TransactionRules, RuleBasedStateMachine):
             expected = model.epochs(max(model.start_offset, model.epochs_from))
             # A start forgets the epoch that no record is left of, or knows an older one, until a leader names it again.
             forgot = model.start_offset == model.end_offset and (
-                not found or (len(found) == 1 and found[0][1] == model.start_offset and found[0] < expected[-1])
+                not found or (len(found) == 1 and found[0][1] == model.start_offset and found < expected[-1:])
             )
             assert forgot or found == expected
 
