@@ -29,22 +29,25 @@ Result = TypeVar("Result")
 # into the background cannot come back, so one is left outside: it takes over where the other would starve.
 _COMMAND = """\
 import _thread, json, os, sys
-niceness = int(sys.argv[3])
+niceness, in_background = int(sys.argv[3]), int(sys.argv[4])
 wanted, work = _thread.allocate_lock(), []
 if niceness:
     os.nice(niceness)
+if in_background:
     wanted.acquire()
     _thread.start_new_thread(lambda: wanted.acquire() and work[0](), ())
     try:
         open("/proc/thread-self/schedstat").close()
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     except (AttributeError, OSError):
-        niceness = 0
+        in_background = 0
 sys.path[:] = json.loads(sys.argv[1])
 from ottla.runtime.helper import serve
-serve(sys.argv[2], (lambda serving: (work.append(serving), wanted.release())) if niceness else None)
+serve(sys.argv[2], (lambda serving: (work.append(serving), wanted.release())) if in_background else None)
 """
 _HAS_ENDED = 0
+_READY = b"."
+_STARTING_SECONDS = 3.0
 # Work starves that waited for a processor so much longer than it had one.
 _STARVED_NS = 1_000_000_000
 _STARVED_RATIO = 10
@@ -106,10 +109,21 @@ class HelperWorkbench:
         raise answer
 
     def _start(self) -> subprocess.Popen[bytes]:
+        process = self._launch(in_background=bool(self._niceness))
+        assert process.stdout is not None
+        if self._niceness and not select.select([process.stdout], [], [], _STARTING_SECONDS)[0]:
+            # It starves before it has begun.
+            self._end()
+            process = self._launch(in_background=False)
+        assert process.stdout is not None
+        process.stdout.read(len(_READY))
+        return process
+
+    def _launch(self, *, in_background: bool) -> subprocess.Popen[bytes]:
         if self._is_closed:
             raise WorkbenchLost("the workbench is closed")
         path = [entry or os.getcwd() for entry in sys.path]
-        arguments = [json.dumps(path), _version(), str(self._niceness)]
+        arguments = [json.dumps(path), _version(), str(self._niceness), str(int(in_background))]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -147,6 +161,8 @@ def serve(version: str, hand_over: Callable[[Callable[[], None]], object] | None
     # What prints something must not print into the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    answers.write(_READY)
+    answers.flush()
     bench = _Bench()
     if hand_over is None:
         _serve_on(bench, sys.stdin.buffer, answers)
