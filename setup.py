@@ -1,8 +1,9 @@
 """Builds what is compiled; everything else about the package is in pyproject.toml.
 
-- `ottla.records._native`, the compiled twin of the record code.
-- The modules on the way of a produced and a fetched batch, compiled from the very `.py` files that would run
-  otherwise: the same behaviour with fewer instructions, and no twin to keep in step.
+- `ottla.records._native`, the compiled twin of the record code, `ottla.client.producer._native`, that of the
+  producer's way of a record into its batch, and `ottla.client.consumer._native`, that of the consumer's records.
+- The modules on the way of a produced and a fetched batch, in the broker and in the clients, compiled from the very
+  `.py` files that would run otherwise: the same behaviour with fewer instructions, and no twin to keep in step.
 
 All of it is optional: without a C compiler, or when the build fails, the install goes on and pure Python is used,
 which says so the first time it does work on records. `OTTLA_PURE=1` builds nothing.
@@ -15,6 +16,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 RECORDS = "src/ottla/records"
+CONSUMER = "src/ottla/client/consumer"
+PRODUCER = "src/ottla/client/producer"
 HOT_MODULES = (
     "ottla.broker.api.fetch",
     "ottla.broker.api.produce",
@@ -24,14 +27,32 @@ HOT_MODULES = (
     "ottla.broker.metrics_requests",
     "ottla.broker.metrics_text",
     "ottla.broker.outbox",
-    "ottla.runtime.promise",
     "ottla.broker.vigil",
+    "ottla.client.connections",
+    "ottla.client.connections_link",
+    "ottla.client.connections_versions",
+    "ottla.client.connections_wire",
+    "ottla.client.consumer.attention",
+    "ottla.client.consumer.batches",
+    "ottla.client.consumer.core",
+    "ottla.client.consumer.fetcher",
+    "ottla.client.consumer.positions",
+    "ottla.client.consumer.prefetch",
+    "ottla.client.consumer.sessions",
+    "ottla.client.consumer.supply",
+    "ottla.client.producer.batches",
+    "ottla.client.producer.courier",
+    "ottla.client.producer.engine",
+    "ottla.client.producer.sender",
+    "ottla.client.producer.sequences",
+    "ottla.client.producer.shipment",
     "ottla.log.log",
     "ottla.log.segment",
     "ottla.log.validation",
     "ottla.protocol.framing",
     "ottla.replication.partition",
     "ottla.replication.waiting",
+    "ottla.runtime.promise",
     "ottla.runtime.real_disk",
 )
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-std=c11", "-g0"]
@@ -72,6 +93,25 @@ def extensions() -> list[Extension]:
         include_dirs=[RECORDS],
         extra_compile_args=FLAGS,
     )
+    consumer = Extension(
+        "ottla.client.consumer._native",
+        [f"{CONSUMER}/_native.pyx"],
+        depends=[f"{RECORDS}/_wire.h"],
+        include_dirs=[RECORDS],
+        extra_compile_args=FLAGS,
+    )
+    producer = Extension(
+        "ottla.client.producer._native",
+        [f"{PRODUCER}/_native.pyx"],
+        depends=[
+            f"{RECORDS}/_wire.h",
+            f"{PRODUCER}/_native_records.pxi",
+            f"{PRODUCER}/_native_appender.pxi",
+            f"{PRODUCER}/_native_table.pxi",
+        ],
+        include_dirs=[RECORDS],
+        extra_compile_args=FLAGS,
+    )
     hot = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=HOT_FLAGS) for name in HOT_MODULES]
     try:
         from Cython.Build import cythonize
@@ -80,7 +120,7 @@ def extensions() -> list[Extension]:
     # Annotations are for people and type checkers: they must not change what a compiled module does.
     directives = {"language_level": 3, "annotation_typing": False, "binding": True}
     built = [
-        *cythonize([native], build_dir="build/cython"),
+        *cythonize([native, consumer, producer], build_dir="build/cython"),
         *cythonize(hot, build_dir="build/cython", compiler_directives=directives, nthreads=os.cpu_count() or 1),
     ]
     for extension in built:

@@ -18,6 +18,11 @@ QUIET = "without"
 CLEANING = "cleaning"
 COMPUTING = "computing"
 
+OTTLA_CLIENT = "ottla's client"
+CONFLUENT = "confluent-kafka"
+AIOKAFKA = "aiokafka"
+CODECS = ("none", "lz4", "zstd")
+
 TITLES = {KAFKA: "Apache Kafka", OTTLA: "Ottla"}
 
 
@@ -85,7 +90,35 @@ def rows(settings: Settings) -> list[Row]:
         *_scale_rows(settings),
         *_compaction_rows(),
         *_group_rows(settings),
+        *_library_rows(settings),
     ]
+
+
+def _library_rows(settings: Settings) -> list[Row]:
+    """Ottla's client beside another one, on the same broker."""
+
+    def beside(key: str, title: str, goal: float, other: str = CONFLUENT, unit: str = "rec/s") -> Row:
+        return Row(f"libraries.{key}", title, unit, goal, unit == "rec/s", other, OTTLA_CLIENT)
+
+    found = [
+        beside("produce", "client: produce 100 B records", 1.3),
+        beside("produce.reports", "client: the same with delivery reports", 1.3),
+        beside("async", "client: produce from a loop", 8.0, AIOKAFKA),
+        beside("async.reports", "client: the same, each delivery awaited", 8.0, AIOKAFKA),
+        beside("consume", "client: record by record beside consume(10000)", 3.0),
+    ]
+    for codec in CODECS:
+        how = "" if codec == "none" else f", {codec}"
+        found.append(beside(f"send_table.{codec}", f"client: send_table beside produce{how}", 5.0))
+        found.append(beside(f"tables.{codec}", f"client: tables() beside consume(10000){how}", 20.0))
+    for figure in ("p50", "p99"):
+        found.append(beside(figure, f"client: end to end, {figure}", 1 / 1.5, unit="ms"))
+        found.append(beside(f"async_{figure}", f"client: end to end from a loop, {figure}", 1 / 1.3, unit="ms"))
+    size = size_text(settings.library_drain_bytes)
+    for by in ("records", "tables"):
+        title = f"client: memory while {size} are read by {by}"
+        found.append(Row(f"libraries.memory.{by}", title, "MB", None, False, OTTLA_CLIENT, OTTLA_CLIENT, at_most=300.0))
+    return found
 
 
 def _scale_rows(settings: Settings) -> list[Row]:
@@ -158,4 +191,16 @@ def _growth(key: str, title: str) -> Row:
     return Row(key, title, "req/s", 0.9, baseline=SMALL_LOG, candidate=LARGE_LOG, goal_text="about 1x")
 
 
-SECTIONS = ("startup", "produce", "fetch", "clients", "java", "depth", "scale", "compaction", "groups", "transactions")
+SECTIONS = (
+    "startup",
+    "produce",
+    "fetch",
+    "clients",
+    "java",
+    "depth",
+    "scale",
+    "compaction",
+    "groups",
+    "transactions",
+    "libraries",
+)

@@ -20,6 +20,7 @@ from bench.sections import (
     fetch,
     groups,
     java,
+    libraries,
     limits,
     produce,
     scale,
@@ -39,6 +40,7 @@ _PLANNERS = {
     "compaction": compaction.steps,
     "groups": groups.steps,
     "transactions": transactions.steps,
+    "libraries": libraries.steps,
 }
 _SPARE_DISK_BYTES = 8 * GIB
 _SHORT_CHARACTERS = 400

@@ -51,6 +51,10 @@ class Settings:
     commit_seconds: float = 3.0
     consumer_bytes: int = 384 * MIB
     transaction_seconds: float = 3.0
+    library_records: int = 1_000_000
+    library_async_records: int = 200_000
+    library_table_records: int = 5_000_000
+    library_drain_bytes: int = 5 * GIB
 
 
 def full(rounds: int | None = None) -> Settings:
@@ -85,4 +89,8 @@ def quick(rounds: int | None = None) -> Settings:
         commit_seconds=1.0,
         consumer_bytes=64 * MIB,
         transaction_seconds=1.0,
+        library_records=200_000,
+        library_async_records=50_000,
+        library_table_records=500_000,
+        library_drain_bytes=512 * MIB,
     )

@@ -82,9 +82,14 @@ class KafkaBroker(ServerProcess):
 
     def _format(self) -> None:
         arguments = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties_path)]
+        arguments += self._format_arguments()
         done = subprocess.run(self._java(["-XX:TieredStopAtLevel=1", *arguments]), capture_output=True, check=False)
         if done.returncode != 0:
             raise ServerFailed(f"formatting {self.data_directory} failed: {(done.stdout + done.stderr).decode()}")
+
+    def _format_arguments(self) -> list[str]:
+        """What else is written into a new data directory."""
+        return []
 
     def _java(self, arguments: list[str]) -> list[str]:
         log4j = f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}"

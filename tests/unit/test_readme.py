@@ -52,16 +52,18 @@ class DocumentedBroker(OttlaBroker):
 
 
 def test_the_readme_has_the_examples_that_are_tested_here() -> None:
-    assert len(blocks("python")) == 2
+    assert len(blocks("python")) == 3
     assert len(OTTLA_COMMANDS) >= 3
 
 
 def test_the_tour(tmp_path: Path) -> None:
-    """Twice, with a restart between: everything is still there, and nothing is billed twice."""
-    tour, billing = blocks("python")
+    """Twice, with a restart between: everything is still there, and nothing is read or billed twice."""
+    own, tour, billing = blocks("python")
     expected = [f"{number} b'customer-1' b'order {number}'" for number in range(10)]
     with OttlaBroker(tmp_path) as broker:
-        for _ in range(2):
+        for turn in range(2):
+            seen = [f"{10 * turn + number} b'customer-1' b'order {number}'" for number in range(10)]
+            assert run_example(own, broker, tmp_path) == seen
             assert run_example(tour, broker, tmp_path) == expected
             assert run_example(billing, broker, tmp_path) == ["billed 10 orders"]
             assert broker.stop() == 0

@@ -29,6 +29,8 @@ DETERMINISTIC = (
     "groups",
     "transactions",
     "broker/api",
+    "client/membership",
+    "client/admin",
 )
 ADAPTERS = ("broker/server.py", "broker/connection.py", "broker/loops.py", "broker/buffers.py", "broker/outbox.py")
 FORBIDDEN_MODULES = {"time", "random", "uuid", "socket", "threading", "secrets", "tempfile", "shutil", "subprocess"}

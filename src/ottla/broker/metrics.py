@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ottla import __version__
 from ottla.broker import (
     metrics_groups,
     metrics_process,
@@ -32,6 +31,7 @@ from ottla.log.manager import LogManager
 from ottla.replication.partition import Partition
 from ottla.replication.traffic import Traffic
 from ottla.runtime import Executor
+from ottla.version import __version__
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.serve import BrokerOptions, CommandFailed, report, serve
-
 EPILOG = """
 [bold]Examples[/bold]
 
@@ -51,6 +49,9 @@ def run(
 
     Once it can be used, it prints its addresses on standard output, those for clients last; logs go to standard error.
     """
+    # What a broker is made of takes a while to load: other commands do without.
+    from ottla.cli.serve import BrokerOptions, CommandFailed, report, serve
+
     options = BrokerOptions(config, settings, data, port, log_level, log_format)
     try:
         serve(options)

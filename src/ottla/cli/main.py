@@ -4,18 +4,24 @@ from typing import Annotated
 
 import typer
 
-from ottla import __version__
-from ottla.cli import broker
+from ottla.cli import broker, cluster, configs, consume, copy, groups, produce, topics
+from ottla.version import __version__
 
 app = typer.Typer(
     name="ottla",
     help="Ottla: an event streaming platform that speaks Kafka's protocol.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 app.command("broker")(broker.run)
+app.command("cluster")(cluster.run)
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.command("cp")(copy.copy)
+app.add_typer(topics.app, name="topics", help="List, describe, create, delete and alter topics.")
+app.add_typer(configs.app, name="configs", help="Show and change settings of topics, brokers and groups.")
+app.add_typer(groups.app, name="groups", help="Groups: list, describe, lag, reset offsets, delete.")
 
 
 def _show_version(wanted: bool) -> None:
@@ -30,7 +36,10 @@ def options(
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
-    """One command for everything; each part has its own --help with examples."""
+    """One command for everything; each part has its own --help with examples.
+
+    It talks to Ottla and to Apache Kafka: name the brokers with --bootstrap-server or OTTLA_BOOTSTRAP_SERVERS.
+    """
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ The hot path of the broker is one call, `inspect_batches`: all headers of a buff
 """
 
 from ottla.records._twin import IS_NATIVE, announced, twin
-from ottla.records.arrow import from_arrow, to_arrow
+from ottla.records.arrow import binary_column, encode_rows, from_arrow, to_arrow
 from ottla.records.batches import (
     HEADER_BYTES,
     BatchBuilder,
@@ -21,7 +21,7 @@ from ottla.records.batches import (
 )
 from ottla.records.codec import Codec
 from ottla.records.compaction import BatchFilter, OffsetMap, filter_batches, map_batches
-from ottla.records.compression import MAX_DECOMPRESSED_BYTES
+from ottla.records.compression import MAX_DECOMPRESSED_BYTES, compress, decompress
 from ottla.records.control import (
     ControlType,
     EndTransactionMarker,
@@ -53,13 +53,18 @@ __all__ = [
     "RecordLike",
     "UnsupportedMagic",
     "assign_offset",
+    "binary_column",
     "build_batch",
     "build_end_transaction",
     "check_crc",
+    "compress",
     "control_type",
     "crc32c",
+    "decompress",
+    "encode_rows",
     "filter_batches",
     "find_timestamp",
+    "frame_batch",
     "from_arrow",
     "has_null_key",
     "inspect_batches",
@@ -80,6 +85,7 @@ __all__ = [
 assign_offset = twin.assign_offset
 check_crc = twin.check_crc
 crc32c = twin.crc32c
+frame_batch = announced(twin.frame_batch)
 inspect_batches = announced(twin.inspect_batches)
 read_header = twin.read_header
 scan_headers = twin.scan_headers

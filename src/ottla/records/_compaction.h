@@ -321,6 +321,7 @@ static inline int ottla_map_batches(ottla_offset_map *map, const uint8_t *data, 
                     return state;
             }
         }
+        *index = 0;
         *position += batch.size;
     }
     return state == OTTLA_RUN_LOOK ? OTTLA_RUN_END : state;
@@ -573,6 +574,7 @@ static inline int ottla_filter_batches(ottla_filter *filter, const uint8_t *data
             return OTTLA_RUN_LOOK;
         if ((state = ottla_filter_batch(filter, data + *position, &batch, index)) != OTTLA_OK)
             return state;
+        *index = 0;
         *position += batch.size;
     }
     return state == OTTLA_RUN_LOOK ? OTTLA_RUN_END : state;

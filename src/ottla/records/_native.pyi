@@ -127,6 +127,7 @@ class ArrowEncoder:
         header_count: int,
         header_name: BinaryColumn | None,
         header_value: BinaryColumn | None,
+        rows: Buffer | None = None,
     ) -> None: ...
     def next_batch(self, max_bytes: int) -> EncodedRows | None: ...
 

@@ -59,11 +59,14 @@ cdef class ArrowEncoder:
     """Turns the rows of one Arrow batch into payloads, in order, each as large as allowed.
 
     Columns are BinaryColumn, NumberColumn or ListColumn, or None where there is none. A null timestamp becomes the
-    default one, a null list of headers no headers.
+    default one, a null list of headers no headers. `rows` are the numbers of the rows to take, 64 bits each, in that
+    order; all where there are none.
     """
 
     cdef list _views
+    cdef int64_t _table_rows
     cdef int64_t _row_count
+    cdef const int64_t *_rows
     cdef int64_t _header_count
     cdef int64_t _next_row
     cdef int64_t _default_timestamp
@@ -75,9 +78,12 @@ cdef class ArrowEncoder:
     cdef Column _header_value
 
     def __init__(self, int64_t row_count, key, value, timestamp, int64_t default_timestamp, headers,
-                 int64_t header_count, header_name, header_value):
+                 int64_t header_count, header_name, header_value, rows=None):
         self._views = []
-        self._row_count = row_count
+        self._table_rows = self._row_count = row_count
+        if rows is not None:
+            self._rows = <const int64_t *>self._load(rows, 0, "rows")
+            self._row_count = len(memoryview(rows).cast("B")) // 8
         self._header_count = header_count
         self._default_timestamp = default_timestamp
         self._load_binary(&self._key, key, row_count, "key")
@@ -190,14 +196,18 @@ cdef class ArrowEncoder:
     cdef int _put_rows(self, Grown *out, int64_t max_bytes, int64_t *base_timestamp,
                        int64_t *max_timestamp) noexcept nogil:
         cdef int64_t first = self._next_row
-        cdef int64_t timestamp = 0, delta
+        cdef int64_t row, timestamp = 0, delta
         cdef int state
-        base_timestamp[0] = max_timestamp[0] = self._timestamp_of(first)
         while self._next_row < self._row_count and self._next_row - first < INT32_MAX:
-            timestamp = self._timestamp_of(self._next_row)
+            row = self._next_row if self._rows == NULL else self._rows[self._next_row]
+            if not 0 <= row < self._table_rows:
+                return OTTLA_COLUMN_BROKEN
+            timestamp = self._timestamp_of(row)
+            if self._next_row == first:
+                base_timestamp[0] = max_timestamp[0] = timestamp
             if not ottla_subtract64(timestamp, base_timestamp[0], &delta):
                 return OTTLA_TIME_DISTANCE
-            state = self._put_row(out, self._next_row, self._next_row - first, delta, max_bytes)
+            state = self._put_row(out, row, self._next_row - first, delta, max_bytes)
             if state:
                 return state
             if timestamp > max_timestamp[0]:
@@ -208,7 +218,7 @@ cdef class ArrowEncoder:
     def next_batch(self, int64_t max_bytes):
         """The next rows as a payload whose batch is at most `max_bytes`, or one larger row; None after the last."""
         cdef Grown out
-        cdef int64_t base_timestamp = -1, max_timestamp = -1, first = self._next_row
+        cdef int64_t base_timestamp = -1, max_timestamp = -1, first = self._next_row, row = -1
         cdef int state
         if first >= self._row_count:
             return None
@@ -221,14 +231,16 @@ cdef class ArrowEncoder:
                     state = self._put_rows(&out, max_bytes, &base_timestamp, &max_timestamp)
             if state == OTTLA_MEMORY:
                 raise MemoryError()
+            if self._next_row < self._row_count:
+                row = self._next_row if self._rows == NULL else self._rows[self._next_row]
             if state == OTTLA_COLUMN_BROKEN:
-                raise errors.broken_column(self._next_row)
+                raise errors.broken_column(row)
             if state == OTTLA_NO_NAME:
-                raise errors.nameless_header(self._next_row)
+                raise errors.nameless_header(row)
             if state == OTTLA_TOO_LARGE:
-                raise errors.row_too_large(self._next_row)
+                raise errors.row_too_large(row)
             if state == OTTLA_TIME_DISTANCE:
-                raise errors.timestamp_distance(base_timestamp, self._timestamp_of(self._next_row))
+                raise errors.timestamp_distance(base_timestamp, self._timestamp_of(row))
             return EncodedRows(_hand_over(&out), self._next_row - first, base_timestamp, max_timestamp)
         finally:
             free(out.data)

@@ -173,7 +173,8 @@ class ArrowEncoder:
     """Turns the rows of one Arrow batch into payloads, in order, each as large as allowed.
 
     Columns are BinaryColumn, NumberColumn or ListColumn, or None where there is none. A null timestamp becomes the
-    default one, a null list of headers no headers.
+    default one, a null list of headers no headers. `rows` are the numbers of the rows to take, 64 bits each, in that
+    order; all where there are none.
     """
 
     def __init__(
@@ -187,8 +188,11 @@ class ArrowEncoder:
         header_count: int,
         header_name: BinaryColumn | None,
         header_value: BinaryColumn | None,
+        rows: Buffer | None = None,
     ) -> None:
-        self._row_count = row_count
+        self._table_rows = row_count
+        self._rows: Sequence[int] = range(row_count) if rows is None else memoryview(rows).cast("B").cast("q")
+        self._row_count = len(self._rows)
         self._header_count = header_count
         self._default_timestamp = default_timestamp
         self._next_row = 0
@@ -228,23 +232,30 @@ class ArrowEncoder:
         except _Nameless:
             raise errors.nameless_header(row) from None
 
+    def _row_at(self, index: int) -> int:
+        row = self._rows[index]
+        if not 0 <= row < self._table_rows:
+            raise errors.broken_column(row)
+        return row
+
     def next_batch(self, max_bytes: int) -> EncodedRows | None:
         """The next rows as a payload whose batch is at most `max_bytes`, or one larger row; None after the last."""
         first = self._next_row
         if first >= self._row_count:
             return None
         payload = bytearray()
-        base_timestamp = max_timestamp = self._timestamp_of(first)
+        base_timestamp = max_timestamp = self._timestamp_of(self._row_at(first))
         while self._next_row < self._row_count:
-            timestamp = self._timestamp_of(self._next_row)
+            row = self._row_at(self._next_row)
+            timestamp = self._timestamp_of(row)
             if not _INT64_MIN <= timestamp - base_timestamp <= _INT64_MAX:
                 raise errors.timestamp_distance(base_timestamp, timestamp)
-            record = self._record_of(self._next_row, timestamp - base_timestamp, self._next_row - first)
+            record = self._record_of(row, timestamp - base_timestamp, self._next_row - first)
             size_bytes = HEADER_BYTES + len(payload) + len(record)
             if self._next_row > first and size_bytes > min(max_bytes, _INT32_MAX):
                 break
             if size_bytes > _INT32_MAX:
-                raise errors.row_too_large(self._next_row)
+                raise errors.row_too_large(row)
             payload += record
             max_timestamp = max(max_timestamp, timestamp)
             self._next_row += 1

@@ -15,7 +15,7 @@ The columns have the names of Spark's Kafka source:
 pyarrow is an optional extra: it is imported inside the functions that need it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ottla.records import compression
@@ -23,7 +23,7 @@ from ottla.records._twin import twin, warn_if_fallback
 from ottla.records.batches import HEADER_BYTES, BatchHeader
 from ottla.records.codec import Codec
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES
-from ottla.records.types import BinaryColumn, Buffer, DecodedColumns, ListColumn, NumberColumn
+from ottla.records.types import BinaryColumn, Buffer, DecodedColumns, EncodedRows, ListColumn, NumberColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,7 +144,8 @@ def _as_binary(array: "pa.Array", what: str) -> "pa.Array | None":
     raise TypeError(f"column {what}: binary or string expected, {kind} came")
 
 
-def _binary_column(array: "pa.Array | None", what: str) -> BinaryColumn | None:
+def binary_column(array: "pa.Array | None", what: str) -> BinaryColumn | None:
+    """The buffers of a column of bytes or text; None where there is none, or nothing but nulls."""
     import pyarrow as pa
 
     found = None if array is None else _as_binary(array, what)
@@ -189,7 +190,7 @@ def _header_columns(
         raise TypeError(f"column headers: a list of structs of key and value, or a map, expected, {kind} came")
     validity, offsets = array.buffers()[:2]
     lists = ListColumn(validity, b"" if offsets is None else offsets, array.offset, pa.types.is_large_list(kind))
-    return lists, len(names), _binary_column(names, "headers.key"), _binary_column(values, "headers.value")
+    return lists, len(names), binary_column(names, "headers.key"), binary_column(values, "headers.value")
 
 
 def from_arrow(
@@ -211,36 +212,53 @@ def from_arrow(
     Of the columns above `key`, `value`, `timestamp` and `headers` are used, and each may be missing; `timestamp` is
     for rows without one. Offsets, and sequence numbers if there are any, go on from batch to batch.
     """
-    import pyarrow as pa
-
     warn_if_fallback()
     batches: list[bytes] = []
     attributes = codec | (_TRANSACTIONAL_BIT if transactional else 0)
-    for chunk in table.combine_chunks().to_batches() if isinstance(table, pa.Table) else [table]:
-        encoder = _encoder(chunk, timestamp)
-        while (rows := encoder.next_batch(max_batch_bytes)) is not None:
-            batches.append(
-                twin.frame_batch(
-                    compression.compress(codec, rows.payload, level),
-                    base_offset,
-                    leader_epoch,
-                    attributes,
-                    rows.row_count - 1,
-                    rows.base_timestamp,
-                    rows.max_timestamp,
-                    producer_id,
-                    producer_epoch,
-                    base_sequence,
-                    rows.row_count,
-                )
+    for rows in encode_rows(table, max_batch_bytes=max_batch_bytes, timestamp=timestamp):
+        batches.append(
+            twin.frame_batch(
+                compression.compress(codec, rows.payload, level),
+                base_offset,
+                leader_epoch,
+                attributes,
+                rows.row_count - 1,
+                rows.base_timestamp,
+                rows.max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                rows.row_count,
             )
-            base_offset += rows.row_count
-            if base_sequence >= 0:
-                base_sequence = (base_sequence + rows.row_count) % _SEQUENCES
+        )
+        base_offset += rows.row_count
+        if base_sequence >= 0:
+            base_sequence = (base_sequence + rows.row_count) % _SEQUENCES
     return batches
 
 
-def _encoder(chunk: "pa.RecordBatch", timestamp: int) -> "twin.ArrowEncoder":
+def encode_rows(
+    table: "pa.Table | pa.RecordBatch",
+    *,
+    max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES,
+    timestamp: int = -1,
+    rows: Buffer | None = None,
+) -> Iterator[EncodedRows]:
+    """The rows as the payloads of batches, not compressed and without headers: see `from_arrow`.
+
+    `rows` are the numbers of the rows to take, 64 bits each, of a single RecordBatch.
+    """
+    import pyarrow as pa
+
+    if rows is not None and isinstance(table, pa.Table):
+        raise TypeError("rows are those of a RecordBatch: a Table may have several")
+    for chunk in table.combine_chunks().to_batches() if isinstance(table, pa.Table) else [table]:
+        encoder = _encoder(chunk, timestamp, rows)
+        while (encoded := encoder.next_batch(max_batch_bytes)) is not None:
+            yield encoded
+
+
+def _encoder(chunk: "pa.RecordBatch", timestamp: int, rows: Buffer | None = None) -> "twin.ArrowEncoder":
     names: Sequence[str] = chunk.schema.names
 
     def column(name: str) -> "pa.Array | None":
@@ -248,9 +266,10 @@ def _encoder(chunk: "pa.RecordBatch", timestamp: int) -> "twin.ArrowEncoder":
 
     return twin.ArrowEncoder(
         chunk.num_rows,
-        _binary_column(column("key"), "key"),
-        _binary_column(column("value"), "value"),
+        binary_column(column("key"), "key"),
+        binary_column(column("value"), "value"),
         _timestamp_column(column("timestamp")),
         timestamp,
         *_header_columns(column("headers")),
+        rows,
     )

@@ -14,10 +14,14 @@ and blocks: each costs some work even when it is empty. Each library is imported
 import struct
 import zlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ottla.records.codec import Codec
 from ottla.records.errors import CorruptRecord, DecompressedTooLarge
 from ottla.records.types import Buffer
+
+if TYPE_CHECKING:
+    import zstandard
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 
@@ -34,6 +38,12 @@ _SNAPPY_BLOCK_LENGTH = struct.Struct(">i")
 _SNAPPY_LARGEST_RATIO = 22
 
 _ZSTD_LARGEST_WINDOW_BYTES = 1 << 27
+_ZSTD_USUAL_RATIO = 32
+_LZ4_LARGEST_RATIO = 256
+
+# Making one takes as long as decompressing a small batch; each is used by one thread at a time.
+_idle_zstd: "list[zstandard.ZstdDecompressor]" = []
+_MOST_IDLE_ZSTD = 8
 
 
 class _Output:
@@ -49,6 +59,10 @@ class _Output:
     def next_step_bytes(self) -> int:
         """How much to ask for: a step, or the one byte too many that proves the limit is broken."""
         return min(_STEP_BYTES, self._limit_bytes - self._size_bytes + 1)
+
+    @property
+    def room_bytes(self) -> int:
+        return self._limit_bytes - self._size_bytes
 
     def promise(self, more_bytes: int) -> None:
         if more_bytes > self._limit_bytes - self._size_bytes:
@@ -164,9 +178,28 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     return compressed
 
 
+def _whole_lz4_frame(data: memoryview, room_bytes: int) -> bytes | None:
+    """The usual case in one call: one frame that cannot grow beyond the room. None for all others."""
+    from lz4 import frame
+
+    if len(data) * _LZ4_LARGEST_RATIO > room_bytes:
+        return None
+    try:
+        if frame.get_frame_info(data)["content_size"] > room_bytes:
+            return None
+        whole, read_bytes = frame.decompress(data, return_bytes_read=True)
+    except (RuntimeError, EOFError, ValueError):
+        return None
+    return whole if read_bytes == len(data) else None
+
+
 def _decompress_lz4(data: memoryview, output: _Output) -> None:
     from lz4 import frame
 
+    whole = _whole_lz4_frame(data, output.room_bytes)
+    if whole is not None:
+        output.add(whole)
+        return
     remaining: Buffer | None = data
     frames = 0
     while remaining:
@@ -191,12 +224,35 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
     return compressor.compress(data)
 
 
+def _whole_zstd_frame(data: memoryview, room_bytes: int) -> bytes | None:
+    """The usual case in one call: one frame that does not grow beyond the usual. None for all others."""
+    import zstandard
+
+    most_bytes = min(room_bytes, len(data) * _ZSTD_USUAL_RATIO)
+    try:
+        if zstandard.frame_content_size(data) > most_bytes:
+            return None
+        decompressor = _idle_zstd.pop() if _idle_zstd else None
+        if decompressor is None:
+            decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW_BYTES)
+        whole = decompressor.decompress(data, max_output_size=most_bytes, allow_extra_data=False)
+    except (zstandard.ZstdError, IndexError):
+        return None
+    if len(_idle_zstd) < _MOST_IDLE_ZSTD:
+        _idle_zstd.append(decompressor)
+    return whole
+
+
 def _decompress_zstd(data: memoryview, output: _Output) -> None:
     import zstandard
 
     from ottla.records.zstd_frames import check_frames
 
     check_frames(data)
+    whole = _whole_zstd_frame(data, output.room_bytes)
+    if whole is not None:
+        output.add(whole)
+        return
     reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW_BYTES).stream_reader(
         data, read_across_frames=True
     )

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 from ottla.runtime.workbench import WorkbenchLost
+from ottla.version import __version__
 
 Result = TypeVar("Result")
 
@@ -123,7 +124,7 @@ class HelperWorkbench:
         if self._is_closed:
             raise WorkbenchLost("the workbench is closed")
         path = [entry or os.getcwd() for entry in sys.path]
-        arguments = [json.dumps(path), _version(), str(self._niceness), str(int(in_background))]
+        arguments = [json.dumps(path), __version__, str(self._niceness), str(int(in_background))]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -142,20 +143,14 @@ class HelperWorkbench:
             process.wait()
 
 
-def _version() -> str:
-    from ottla import __version__
-
-    return __version__
-
-
 # In the process.
 
 
 def serve(version: str, hand_over: Callable[[Callable[[], None]], object] | None) -> None:
     """Do what is asked for, until nobody is there to ask. `hand_over` has somebody else go on; None where this thread
     is in nobody's way."""
-    if version != _version():
-        sys.exit(f"Ottla {version} is running and {_version()} is installed: restart it to have logs compacted")
+    if version != __version__:
+        sys.exit(f"Ottla {version} is running and {__version__} is installed: restart it to have logs compacted")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(sys.stdin.fileno(),), daemon=True).start()
     # What prints something must not print into the answers.

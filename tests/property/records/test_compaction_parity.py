@@ -103,6 +103,13 @@ def test_compaction_is_the_same(data: st.DataObject) -> None:
     same(lambda twin: filtered(twin, buffer, limit, now_ms, kept))
 
 
+def test_a_bad_batch_after_a_good_one_is_told_alike() -> None:
+    good = build_batch([Record(number, 0, b"key", b"value") for number in range(4)], base_offset=0)
+    bad = (-1).to_bytes(8, "big", signed=True) + good[8:]
+    same(lambda twin: mapped(twin, good + bad, 0, 40)[1])
+    same(lambda twin: filtered(twin, good + bad, 40, 0, []))
+
+
 @given(st.integers(-2, 3), st.integers(-2, 3), st.integers(15, 17))
 def test_maps_are_refused_alike(slots: int, keys: int, seed_bytes: int) -> None:
     same(lambda twin: len(twin.OffsetMap(slots, keys, bytes(seed_bytes))))

@@ -4,7 +4,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ottla.cli import broker
 from ottla.cli.main import app
 from ottla.cli.quick import OPTIONS, read_options
 from ottla.cli.serve import BrokerOptions
@@ -13,7 +12,7 @@ from ottla.cli.serve import BrokerOptions
 def read_the_long_way(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> BrokerOptions | None:
     """None when the arguments are refused."""
     seen: list[BrokerOptions] = []
-    monkeypatch.setattr(broker, "serve", seen.append)
+    monkeypatch.setattr("ottla.cli.serve.serve", seen.append)
     done = CliRunner().invoke(app, arguments)
     assert (done.exit_code == 0) == bool(seen)
     return seen[0] if seen else None

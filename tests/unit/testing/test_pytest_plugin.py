@@ -104,7 +104,7 @@ def test_nothing_is_loaded_before_a_test_asks_for_a_broker() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["ottla", "ottla.testing", "ottla.testing.plugin"]
+    assert done.stdout.split() == ["ottla", "ottla.testing", "ottla.testing.plugin", "ottla.version"]
 
 
 def test_what_the_package_offers_is_there() -> None:

@@ -20,6 +20,7 @@ PARTITIONS = 3
 PATIENCE_SECONDS = 90.0
 _SOURCE = Path(__file__).parents[2] / "java" / "transactions" / "CopyingJob.java"
 _QUICK = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
+_JOBS = {"python": "copying_job", "ottla": "own_copying_job"}
 _PACE_SECONDS = 0.01
 _WAITING_AT_MOST = 1000
 
@@ -88,7 +89,7 @@ class Job:
 
     def story(self) -> str:
         """What became of it; a Python job that still runs is made to say where it is."""
-        if self._process is not None and self._language == "python":
+        if self._process is not None and self._language in _JOBS:
             self._process.send_signal(signal.SIGUSR1)
             time.sleep(0.2)
         said = self._errors.read_text(errors="replace")[-3000:] if self._errors.exists() else ""
@@ -126,7 +127,7 @@ class Job:
         if self._language == "java":
             libs = require_libs(KAFKA_LIBS, "kafka")
             return java_command("CopyingJob", self._arguments, libs, compile_java([_SOURCE], libs))
-        return [sys.executable, "-m", "tests.compat.clients.transactions.copying_job", *self._arguments]
+        return [sys.executable, "-m", f"tests.compat.clients.transactions.{_JOBS[self._language]}", *self._arguments]
 
 
 def committed_records(bootstrap: str, topic: str, partition: int, least: int) -> list[int]:

@@ -26,6 +26,7 @@ from tests.compat.clients.transactions.exactly_once import (
 )
 from tests.compat.suites.left_out import served_apis
 from tests.conftest import start_broker
+from tests.peers.paths import PeerMissing
 from tests.peers.ports import LOOPBACK, free_port
 from tests.peers.process import ServerProcess
 
@@ -57,6 +58,19 @@ def kill(victim: str, moments: random.Random, server: ServerProcess, proxy: Prox
 @pytest.mark.timeout(240 + 30 * _KILLS)
 @pytest.mark.parametrize(("language", "protocol"), [("python", "classic"), ("java", "consumer")])
 def test_every_input_comes_out_once(target: str, tmp_path: Path, topic: str, language: str, protocol: str) -> None:
+    copy_under_kills(target, tmp_path, topic, language, protocol)
+
+
+@pytest.mark.timeout(240 + 30 * _KILLS)
+@pytest.mark.parametrize(("kind", "protocol"), [("ottla", "consumer"), ("kafka", "classic")])
+def test_every_input_comes_out_once_with_our_own_client(tmp_path: Path, topic: str, kind: str, protocol: str) -> None:
+    try:
+        copy_under_kills(kind, tmp_path, topic, "ottla", protocol)
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
+
+
+def copy_under_kills(target: str, tmp_path: Path, topic: str, language: str, protocol: str) -> None:
     seed = int(os.environ.get("OTTLA_SEED") or secrets.randbelow(1 << 32))
     sys.stdout.write(f"OTTLA_SEED={seed}\n")
     moments = random.Random(f"{seed} {language}")

@@ -1,0 +1,99 @@
+"""From chunks to Arrow: whole batches become columns, without an object for a record.
+
+Everything here runs in a worker thread. Most of its time the GIL is not held: checksums, decompression and the copying
+of records into columns are native.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.client.consumer.batches import damaged
+from ottla.client.consumer.values import Entry
+from ottla.client.errors import ConfigError, SerializationError
+from ottla.records import CorruptRecord, to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+METADATA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+Decoder = Callable[["pa.Table"], "pa.Table"]
+
+
+class Slice(NamedTuple):
+    """A chunk as a worker gets it: what is there and from where on, whatever becomes of the chunk meanwhile."""
+
+    topic: str
+    partition: int
+    next_offset: int
+    data: memoryview
+    entries: tuple[Entry, ...]
+    check_crcs: bool
+
+
+def record_batch_of(piece: Slice, end_offset: int | None, headers: bool) -> "pa.RecordBatch":
+    """The records of a chunk from where it stands, up to `end_offset`."""
+    kept = frozenset(entry.header.base_offset for entry in piece.entries)
+    start = piece.entries[0].start if piece.entries else 0
+    end = piece.entries[-1].end if piece.entries else 0
+    try:
+        return to_arrow(
+            piece.data[start:end],
+            topic=piece.topic,
+            partition=piece.partition,
+            headers=headers,
+            first_offset=piece.next_offset,
+            end_offset=end_offset,
+            keep_batch=lambda header: header.base_offset in kept,
+            check_crc=piece.check_crcs,
+        )
+    except CorruptRecord as error:
+        raise _located(piece, error) from error
+
+
+def _located(piece: Slice, error: CorruptRecord) -> Exception:
+    """The same error with its place: the first batch that cannot be read alone."""
+    for entry in piece.entries:
+        try:
+            to_arrow(piece.data[entry.start : entry.end], check_crc=piece.check_crcs)
+        except CorruptRecord as found:
+            place = piece._replace(next_offset=max(piece.next_offset, entry.header.base_offset))
+            return damaged(place, entry.header, found)
+    return error
+
+
+def require_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise ConfigError("tables need pyarrow: pip install 'ottla[arrow]'") from None
+
+
+def decoder_for(value_format: str | None, schema: Any, decoder: Decoder | None) -> Decoder | None:
+    """What is done with every table before it is handed out."""
+    if value_format not in (None, "json"):
+        raise ConfigError(f"value_format is 'json' or None, not {value_format!r}; other formats go through decoder=")
+    if schema is not None and value_format is None:
+        raise ConfigError("a schema needs value_format='json'")
+    if value_format is not None and decoder is not None:
+        raise ConfigError("give value_format or decoder, not both")
+    if value_format == "json":
+        from ottla.client.consumer.json_columns import JsonColumns
+
+        return JsonColumns(schema)
+    return decoder
+
+
+def decoded(table: "pa.Table", decoder: Decoder | None) -> "pa.Table":
+    """The table as the user wants it; SerializationError where the decoder does not take it."""
+    if decoder is None:
+        return table
+    try:
+        made = decoder(table)
+    except SerializationError:
+        raise
+    except Exception as error:
+        raise SerializationError(f"the decoder refused a table ({type(error).__name__}: {error})") from error
+    if made.num_rows != table.num_rows:
+        raise SerializationError(f"the decoder made {made.num_rows} rows of {table.num_rows}: rows must be kept")
+    return made

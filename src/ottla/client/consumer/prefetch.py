@@ -1,0 +1,220 @@
+"""What was fetched and not handed out yet: bounded in bytes, handed out in the order of arrival.
+
+Two threads may be here: the loop's, which adds, holds, resumes and drops, and that of whoever takes records. The lock
+is held where chunks change their place, and not while records are made of them: the taker works on one chunk alone, and
+sees its mode before every record. `interrupt` makes takers find nothing until `proceed`, so that they come to the loop,
+where a rebalance or an error waits for them.
+
+A chunk is in one place: `_ready`, `_held` (paused, or in doubt), `_current` (records are handed out from it), or with
+whoever borrowed it. The chunks of a partition never change their order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ottla.client.consumer._twin import Chunk, Record
+from ottla.client.consumer.positions import PartitionState
+from ottla.client.consumer.values import ChunkMode
+from ottla.client.errors import OttlaError
+
+Lent = tuple[PartitionState, Chunk]
+
+
+class Prefetch:
+    """`on_room` is called, in the thread of the taker, when fetches that waited for room may go on."""
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        on_room: Callable[[], None],
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        self._on_room = on_room
+        self._lock = lock or nullcontext()
+        self._ready: deque[Lent] = deque()
+        self._held: deque[Lent] = deque()
+        self._current: Lent | None = None
+        self._touched: list[Chunk] = []
+        self._is_interrupted = False
+        self._is_room_wanted = False
+        self.buffered_bytes = 0
+        self.consumed_bytes = 0
+        self.consumed_records = 0
+        self.returns = 0
+
+    # The loop's side
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether a taker might find something; it is not certain, since chunks may turn out to be empty."""
+        with self._lock:
+            current = self._current
+            has_current = current is not None and current[1].mode is ChunkMode.READY and not _is_spent(current[1])
+            return not self._is_interrupted and (has_current or bool(self._ready))
+
+    def add(self, state: PartitionState, chunk: Chunk, epoch: int) -> None:
+        """A fetch brought this for a partition, whose last record has that epoch."""
+        with self._lock:
+            state.extend(chunk, epoch)
+            self.buffered_bytes += chunk.size_bytes
+            if state.is_paused:
+                chunk.mode = ChunkMode.HELD
+                chunk.detach()
+            self._ready.append((state, chunk))
+
+    def drop(self, state: PartitionState) -> None:
+        """Forget all that is buffered of a partition, wherever the taker is with it."""
+        with self._lock:
+            for chunk in state.chunks:
+                self.buffered_bytes -= chunk.release()
+            state.chunks.clear()
+            state.lead = None
+
+    def hold(self, state: PartitionState) -> None:
+        """Hand out nothing of a partition for now. What may stay long must not keep whole answers in memory."""
+        with self._lock:
+            state.hold()
+            for chunk in state.chunks:
+                chunk.detach()
+
+    def resume(self, state: PartitionState) -> None:
+        """Hand it out again, before what came later."""
+        with self._lock:
+            state.resume()
+            waiting = [pair for pair in self._held if pair[0] is state]
+            self._held = deque(pair for pair in self._held if pair[0] is not state)
+            self._ready.extendleft(reversed(waiting))
+
+    def want_room(self) -> None:
+        """A fetch was not sent for lack of room."""
+        self._is_room_wanted = True
+
+    def interrupt(self) -> None:
+        with self._lock:
+            self._is_interrupted = True
+            if self._current is not None:
+                self._current[1].mode = ChunkMode.HELD
+
+    def proceed(self) -> None:
+        with self._lock:
+            self._is_interrupted = False
+            if self._current is not None:
+                self._current[0].resume()
+
+    # The taker's side
+
+    def came_back(self) -> None:
+        """The user asks for more, and so is done with everything that was handed out before."""
+        self.returns += 1
+        touched, self._touched = self._touched, []
+        for chunk in touched:
+            chunk.settle()
+
+    def next_chunk(self) -> Chunk | None:
+        """The chunk to take from now; None when nothing is ready. The one before is left for good, or while it is
+        held back."""
+        with self._lock:
+            pair = self._next()
+            if pair is None:
+                return None
+            self._current = pair
+            pair[0].take_lead(pair[1])
+            return pair[1]
+
+    def take(self, max_records: int) -> list[Record[Any, Any]]:
+        """Up to that many records that are buffered already; an empty list when none is, or a call on the loop has
+        to come first. Raises what is wrong with the next record, once those before it were taken."""
+        self.came_back()
+        records: list[Record[Any, Any]] = []
+        while len(records) < max_records and (chunk := self.next_chunk()) is not None:
+            self._touched.append(chunk)
+            try:
+                chunk.take(records, max_records - len(records))
+            except OttlaError:
+                # What is wrong is found again by the next take, which begins there.
+                if not records:
+                    raise
+                break
+        return records
+
+    def take_from(self, chunk: Chunk, max_records: int) -> list[Record[Any, Any]]:
+        """Up to that many records of the chunk that `next_chunk` gave."""
+        self._touched.append(chunk)
+        records: list[Record[Any, Any]] = []
+        try:
+            chunk.take(records, max_records)
+        except OttlaError:
+            if not records:
+                raise
+        return records
+
+    def borrow(self) -> Lent | None:
+        """The next chunk that is ready, to be worked on beside others. It ends in `consumed` or `give_back`."""
+        with self._lock:
+            pair = self._next()
+            self._current = None
+            return pair
+
+    def give_back(self, lent: Iterable[Lent]) -> None:
+        """Put chunks that were borrowed, and of which nothing more was consumed, back to where they were."""
+        with self._lock:
+            for pair in reversed(list(lent)):
+                if pair[1].mode is not ChunkMode.DROPPED:
+                    self._ready.appendleft(pair)
+
+    def consumed(self, pair: Lent, next_offset: int) -> bool:
+        """The user gets the records of a borrowed chunk before `next_offset`; whether that was all of it."""
+        state, chunk = pair
+        with self._lock:
+            if chunk.mode is ChunkMode.DROPPED:
+                return True
+            state.take_lead(chunk)
+            chunk.move_to(next_offset)
+            self._touched.append(chunk)
+            if not _is_spent(chunk):
+                return False
+            self._retire(chunk)
+            return True
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """Changes whenever the user came back for more. Safe from any thread."""
+        current = self._current
+        return self.returns, id(current), 0 if current is None else current[1].next_offset
+
+    # With the lock held
+
+    def _next(self) -> Lent | None:
+        current, self._current = self._current, None
+        if current is not None:
+            if self._is_interrupted and current[0].may_be_read:
+                # It was held back only to interrupt the taker.
+                current[1].mode = ChunkMode.READY
+            self._ready.appendleft(current)
+        while self._ready and not self._is_interrupted:
+            pair = self._ready.popleft()
+            mode = pair[1].mode
+            if mode is ChunkMode.HELD:
+                self._held.append(pair)
+            elif mode is ChunkMode.READY and _is_spent(pair[1]):
+                self._retire(pair[1])
+            elif mode is ChunkMode.READY:
+                return pair
+        return None
+
+    def _retire(self, chunk: Chunk) -> None:
+        self.consumed_records += sum(entry.header.record_count for entry in chunk.entries)
+        size_bytes = chunk.release()
+        self.buffered_bytes -= size_bytes
+        self.consumed_bytes += size_bytes
+        if self._is_room_wanted and self.buffered_bytes * 2 < self.limit_bytes:
+            self._is_room_wanted = False
+            self._on_room()
+
+
+def _is_spent(chunk: Chunk) -> bool:
+    """Whether everything was handed out; what is damaged stays until it is dropped."""
+    return chunk.next_offset >= chunk.end_offset and chunk.damage is None

@@ -1,0 +1,213 @@
+"""Records that came before the partitions of their topic were known: kept in order until they are, or for too long.
+
+`add` may be called from any thread; one lock keeps it apart from the loop, which puts the records where they belong.
+"""
+
+import re
+import threading
+from typing import Any, NamedTuple
+
+from ottla.client.cluster import Cluster, TopicInfo
+from ottla.client.errors import BrokerUnavailable, OttlaError, error_of
+from ottla.client.producer import faults
+from ottla.client.producer._pure_records import as_bytes
+from ottla.client.producer._twin import twin
+from ottla.client.producer.partitions import TopicQueues
+from ottla.client.producer.waiting import Delivery, WaitingRecords, call
+from ottla.protocol.errors import ErrorCode
+from ottla.records import HEADER_BYTES
+
+# What is kept of a record besides its bytes: the arguments and a place in a list.
+_OVERHEAD_BYTES = 200
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_FINAL = {ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+def check_topic(name: object) -> None:
+    """Refuse what cannot be the name of a topic."""
+    if not isinstance(name, str) or not _TOPIC.fullmatch(name) or name in (".", ".."):
+        raise error_of(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"{name!r} is no name of a topic: 1 to 249 letters, digits, dots, dashes and underscores expected",
+        )
+
+
+def placed(arguments: tuple[Any, ...], appender: "twin.Appender") -> tuple[Any, ...]:
+    """The arguments of `append` with a partition in place of a user's partitioner, which had to wait for its topic."""
+    partition = arguments[5]
+    if not callable(partition):
+        return arguments
+    count = len(appender.topics[arguments[0]].partitions)
+    return (*arguments[:5], partition(arguments[0], arguments[2], count), arguments[6])
+
+
+class _Record(NamedTuple):
+    arguments: tuple[Any, ...]
+    place: int
+    deadline: float
+    size_bytes: int
+
+
+class _Topic(WaitingRecords):
+    """The records of one topic, by their deadlines; `moved` has for each the place that it came to, or None."""
+
+    __slots__ = ("records",)
+
+    def __init__(self, owner: "twin.Appender") -> None:
+        super().__init__(owner)
+        self.moved = []
+        self.records: list[_Record] = []
+
+
+class UnknownTopics:
+    def __init__(self, appender: "twin.Appender", max_block_seconds: float) -> None:
+        self._appender = appender
+        self._max_block_seconds = max_block_seconds
+        self._lock = threading.RLock()
+        self._topics: dict[str, _Topic] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._topics)
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def add(self, arguments: tuple[Any, ...], now: float, now_ms: int) -> Delivery | None:
+        """Keep a record; None when its partition became known in between: then it can be appended."""
+        name, value, key, headers, timestamp = arguments[:5]
+        # What is wrong is said now, and what is changed from here on does not matter, as if the topic were known.
+        value, key = as_bytes(value, "value"), as_bytes(key, "key")
+        timestamp = now_ms if timestamp is None else timestamp
+        arguments = (name, value, key, headers, timestamp, *arguments[5:])
+        payload_bytes = len(key or b"") + len(value or b"")
+        if HEADER_BYTES + payload_bytes > self._appender.record_limit_bytes:
+            raise faults.record_too_large(HEADER_BYTES + payload_bytes, self._appender.record_limit_bytes)
+        size_bytes = _OVERHEAD_BYTES + payload_bytes
+        while size_bytes > self._appender.available_bytes:
+            self._appender.full(size_bytes)
+        with self._lock:
+            if self._is_known(arguments):
+                return None
+            topic = self._topics.get(name)
+            if topic is None:
+                topic = self._topics[name] = _Topic(self._appender)
+            assert topic.moved is not None
+            self._appender.available_bytes -= size_bytes
+            delivery = Delivery(topic, len(topic.moved), timestamp)
+            topic.records.append(_Record(arguments, len(topic.moved), now + self._max_block_seconds, size_bytes))
+            topic.moved.append(None)
+            return delivery
+
+    def _is_known(self, arguments: tuple[Any, ...]) -> bool:
+        known = self._appender.topics.get(arguments[0])
+        partition = arguments[5]
+        if known is None or not known.is_open:
+            return False
+        return partition is None or callable(partition) or partition < len(known.partitions)
+
+    def place(self, cluster: Cluster, errors: dict[str, int], now: float) -> float | None:
+        """Put in what is known by now, give up what cannot be; when to look again."""
+        look_at = None
+        with self._lock:
+            for name in self.names:
+                topic = self._topics[name]
+                info = cluster.topics.get(name)
+                if info is not None and info.partitions:
+                    self._append(topic, info, cluster, now)
+                elif errors.get(name, 0) in _FINAL:
+                    self._give_up(topic, error_of(errors[name], f"topic {name}: {ErrorCode(errors[name]).name}"))
+                else:
+                    self._expire(topic, name, errors.get(name, 0), now)
+                if not topic.records:
+                    del self._topics[name]
+                else:
+                    first = topic.records[0].deadline
+                    look_at = first if look_at is None else min(first, look_at)
+        return look_at
+
+    def _append(self, topic: _Topic, info: TopicInfo, cluster: Cluster, now: float) -> None:
+        """Put the records in. Other threads' come after them: to those the topic is not open before, and `add` wants
+        the lock."""
+        queues = self._appender.topics.get(info.name)
+        if queues is None:
+            queues = TopicQueues(info.name, info.topic_id)
+            queues.is_open = False
+        queues.update(info, cluster)
+        self._appender.set_topic(queues)
+        # They were taken before: that no others are by now does not concern them.
+        refuses, self._appender.refuses = self._appender.refuses, False
+        try:
+            self._place_records(topic, queues, now)
+        finally:
+            self._appender.refuses = refuses
+        queues.is_open = True
+        topic.tell_listeners()
+
+    def _place_records(self, topic: _Topic, queues: TopicQueues, now: float) -> None:
+        records, topic.records = topic.records, []
+        assert topic.moved is not None
+        for record in records:
+            self._appender.available_bytes += record.size_bytes
+            partition = record.arguments[5]
+            if isinstance(partition, int) and partition >= len(queues.partitions):
+                if record.deadline > now:
+                    self._appender.available_bytes -= record.size_bytes
+                    topic.records.append(record)
+                else:
+                    known = len(queues.partitions)
+                    text = (
+                        f"topic {queues.name} has partitions 0 to {known - 1}, not {partition}: add some, or choose one"
+                    )
+                    self._fail_one(topic, record, error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
+                continue
+            try:
+                delivery = self._appender.append(*placed(record.arguments, self._appender))
+            except OttlaError as error:
+                self._fail_one(topic, record, error)
+            except Exception as error:
+                self._fail_one(topic, record, OttlaError(f"the partitioner failed: {error!r}"))
+            else:
+                topic.moved[record.place] = (delivery.batch, delivery.index)
+
+    def _fail_one(self, topic: _Topic, record: _Record, error: OttlaError) -> None:
+        failed = WaitingRecords(self._appender)
+        failed.error = error
+        failed.is_done = True
+        assert topic.moved is not None
+        topic.moved[record.place] = (failed, 0)
+        on_delivery = record.arguments[6]
+        if on_delivery is not None:
+            call(on_delivery, None, error)
+
+    def _expire(self, topic: _Topic, name: str, code: int, now: float) -> None:
+        if topic.records[0].deadline > now:
+            return
+        expired = [record for record in topic.records if record.deadline <= now]
+        del topic.records[: len(expired)]
+        seconds = self._max_block_seconds
+        error: OttlaError
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            error = error_of(code, f"topic {name} does not exist, {seconds:g} s after it was asked for: create it")
+        elif code:
+            error = error_of(code, f"topic {name}: {ErrorCode(code).name} for {seconds:g} s")
+        else:
+            error = BrokerUnavailable(
+                f"nothing was learned of topic {name} within {seconds:g} s (max.block.ms): are the brokers reachable?"
+            )
+        self._fail(topic, expired, error)
+
+    def _fail(self, topic: _Topic, records: list[_Record], error: OttlaError) -> None:
+        for record in records:
+            self._appender.available_bytes += record.size_bytes
+            self._fail_one(topic, record, error)
+        topic.tell_listeners()
+
+    def _give_up(self, topic: _Topic, error: OttlaError) -> None:
+        records, topic.records = topic.records, []
+        self._fail(topic, records, error)
+
+    def give_up_all(self, error: OttlaError) -> None:
+        with self._lock:
+            for name in self.names:
+                self._give_up(self._topics.pop(name), error)

@@ -1,0 +1,90 @@
+"""Waiting for records: threads that block, coroutines of any loop, and callbacks."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ottla.client.errors import Unfinished
+from ottla.client.producer._twin import twin
+
+logger = logging.getLogger(__name__)
+
+Delivery = twin.Delivery
+Listener = Callable[[Delivery], object]
+
+
+class WaitingRecords(twin.RecordBuffer):
+    """Records, or their places, that somebody waits for. `moved` tells where they went, one by one."""
+
+    __slots__ = ("error", "listeners", "owner")
+
+    def __init__(self, owner: "twin.Appender") -> None:
+        super().__init__()
+        self.owner = owner
+        self.error: Exception | None = None
+        self.listeners: list[tuple[Delivery, Listener]] = []
+
+    def error_at(self, index: int) -> Exception | None:
+        return self.error
+
+    def add_listener(self, delivery: Delivery, callback: Listener) -> None:
+        """Call it in the loop's thread when the record is done, at once if it is. For any thread."""
+        self.listeners.append((delivery, callback))
+        # What ended in between has told the others already.
+        if self.is_done or self.moved is not None:
+            self.tell_listeners()
+
+    def tell_listeners(self) -> None:
+        kept = []
+        while self.listeners:
+            try:
+                delivery, callback = self.listeners.pop(0)
+            except IndexError:
+                break
+            home = delivery.batch
+            if home is not self:
+                home.add_listener(delivery, callback)
+            elif self.is_done:
+                call(callback, delivery)
+            else:
+                kept.append((delivery, callback))
+        self.listeners += kept
+
+    def wait(self, delivery: Delivery, timeout: float | None) -> None:
+        """Block this thread until the record is done."""
+        if threading.get_ident() == self.owner.owner_thread:
+            raise Unfinished("this is the thread of the producer's event loop: await the delivery")
+        is_over = threading.Lock()
+        is_over.acquire()
+        self.add_listener(delivery, lambda _: is_over.release())
+        if not is_over.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            raise Unfinished(f"not done within {timeout} s: the record is still on its way, wait again")
+
+    def future(self, delivery: Delivery) -> Generator[Any, None, None]:
+        """For `yield from`, in whatever loop runs: waits until the record is done."""
+        loop = asyncio.get_running_loop()
+        thread = threading.get_ident()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def resolve() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def wake(_: Delivery) -> None:
+            if threading.get_ident() == thread:
+                resolve()
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(resolve)
+
+        self.add_listener(delivery, wake)
+        yield from future
+
+
+def call(callback: Callable[..., object], *arguments: object) -> None:
+    """Call what a user gave; what it raises is told in the log, and harms nobody else."""
+    try:
+        callback(*arguments)
+    except Exception:
+        logger.exception("a delivery callback failed")

@@ -1,0 +1,280 @@
+"""A loop beside the user's code, and calls into it.
+
+The loop has a thread of its own. A caller waits in a queue of errands: the first one that says "done" ends the wait,
+and any before it is done right there. So what belongs into the user's thread, a listener for example, runs in it
+although the loop asked for it. With `drives_here`, a caller that waits runs the loop in its own thread meanwhile (see
+`wheel`).
+"""
+
+import asyncio
+import functools
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from ottla.client.errors import ClientClosed, ForkedClient, OttlaError
+from ottla.client.sync.wheel import Wheel
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Client = TypeVar("Client")
+
+Work = Callable[..., Coroutine[Any, Any, Any]]
+
+
+class LoopThread:
+    """Started by its first use. It is a daemon: a program that ends without closing its clients still ends."""
+
+    def __init__(self, name: str, *, drives_here: bool = False) -> None:
+        self._name = name
+        self.drives_here = drives_here
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wheel: Wheel | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._process_id = os.getpid()
+        self._is_closed = False
+        self._waiting: list[_Call] = []
+
+    def run(self, work: Callable[Parameters, Coroutine[Any, Any, Result]], /, *args: Any, **options: Any) -> Result:
+        """The result of `await work(...)` in the loop. A Ctrl-C cancels it, waits for that, and is raised."""
+        loop = self._loop_to_call()
+        wheel = self._wheel
+        assert wheel is not None
+        call = _Call(self, work, args, options)
+        if self.drives_here and wheel.take():
+            try:
+                _drive(wheel, loop, call)
+            finally:
+                wheel.leave()
+        else:
+            loop.call_soon_threadsafe(call.begin, loop)
+        _wait(loop, call)
+        result: Result = call.result()
+        return result
+
+    def tell(self, work: Callable[..., object], /, *args: object) -> None:
+        """Have a plain function called in the loop, some time soon."""
+        self._loop_to_call().call_soon_threadsafe(work, *args)
+
+    def check(self) -> None:
+        """Raise what makes a client unusable."""
+        if self._process_id != os.getpid():
+            raise ForkedClient(f"this {self._name} was made in the parent of this process: make one here")
+        if self._is_closed:
+            raise ClientClosed(f"the {self._name} was closed: make a new one")
+
+    def _loop_to_call(self) -> asyncio.AbstractEventLoop:
+        self.check()
+        loop = self._loop
+        if loop is None:
+            loop = self._start()
+        if asyncio._get_running_loop() is loop:
+            raise OttlaError(
+                f"a callback must not wait for the {self._name} that calls it: the answer comes in this very thread"
+            )
+        return loop
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                self._wheel = Wheel(loop)
+                self._thread = threading.Thread(target=self._wheel.keep, name=f"ottla-{self._name}", daemon=True)
+                self._thread.start()
+                self._loop = loop
+            return self._loop
+
+    def close(self) -> None:
+        """End the thread; what still runs in the loop is cancelled. May be called twice, and in a child of a fork."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+            is_ours = self._process_id == os.getpid()
+            self._is_closed = True
+        if loop is not None and is_ours:
+            assert self._wheel is not None
+            assert self._thread is not None
+            self._wheel.end()
+            if self._thread is not threading.current_thread() and not self._wheel.is_mine:
+                self._thread.join()
+
+    async def errand(self, work: Callable[..., Any], /, *args: object) -> Any:
+        """In the loop: have `work(*args)` done by whoever waits for the loop, in its thread."""
+        if not self._waiting:
+            return work(*args)
+        done = asyncio.get_running_loop().create_future()
+        self._waiting[-1].give(functools.partial(_do_errand, asyncio.get_running_loop(), done, work, args))
+        return await done
+
+    def entered(self, call: "_Call") -> None:
+        self._waiting.append(call)
+
+    def left(self, call: "_Call") -> None:
+        self._waiting.remove(call)
+
+
+class _Call:
+    """One call into the loop, from its start to its result."""
+
+    __slots__ = ("_args", "_errands", "_error", "_options", "_owner", "_result", "_task", "_work", "is_done", "stop")
+
+    def __init__(self, owner: LoopThread, work: Work, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self._owner = owner
+        self._work = work
+        self._args = args
+        self._options = options
+        self._task: asyncio.Task[Any] | None = None
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self.is_done = False
+        # Stops the loop, where the caller runs it: there is an errand for it.
+        self.stop: Callable[[], None] | None = None
+        self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    # In the loop.
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._owner.entered(self)
+        self._task = loop.create_task(self._run())
+
+    def give(self, errand: Callable[[], None] | None) -> None:
+        self._errands.put(errand)
+        if self.stop is not None:
+            self.stop()
+
+    async def _run(self) -> None:
+        try:
+            self._result = await self._work(*self._args, **self._options)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._owner.left(self)
+            self.is_done = True
+            self.give(None)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    # In the thread of the caller.
+
+    def wait(self) -> None:
+        """Do errands until the work is done."""
+        while (errand := self._errands.get()) is not None:
+            errand()
+
+    def do_errands(self) -> None:
+        """Those that are there now; the last one, that the work is done, is left to `wait`."""
+        while not self._errands.empty() and not self.is_done:
+            errand = self._errands.get()
+            assert errand is not None, "the last errand is given when all is done"
+            errand()
+
+    def result(self) -> Any:
+        error = self._error
+        if error is None:
+            return self._result
+        if isinstance(error, asyncio.CancelledError):
+            raise ClientClosed("the client was closed while it worked on this")
+        try:
+            raise error
+        finally:
+            # The frame holds the exception, and the exception the frame.
+            self._error = error = None
+
+
+def _do_errand(
+    loop: asyncio.AbstractEventLoop, done: "asyncio.Future[Any]", work: Callable[..., Any], args: tuple[object, ...]
+) -> None:
+    """In the thread of the caller. A Ctrl-C goes both ways: to the loop, which gives up, and to the caller."""
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    try:
+        result = work(*args)
+    except Exception as error:
+        loop.call_soon_threadsafe(settle, None, error)
+    except BaseException:
+        loop.call_soon_threadsafe(done.cancel)
+        raise
+    else:
+        loop.call_soon_threadsafe(settle, result, None)
+
+
+def _drive(wheel: Wheel, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
+    """Run the loop in this thread until the call is done, or the client is closed."""
+    call.stop = loop.stop
+    call.begin(loop)
+    try:
+        while not call.is_done and not wheel.is_ended:
+            wheel.drive(call.cancel)
+            call.do_errands()
+    except KeyboardInterrupt:
+        call.cancel()
+        while not call.is_done and not wheel.is_ended:
+            wheel.drive(call.cancel)
+            call.do_errands()
+        raise
+    finally:
+        call.stop = None
+
+
+def _wait(loop: asyncio.AbstractEventLoop, call: _Call) -> None:
+    """Until the call is done, whoever runs the loop."""
+    try:
+        call.wait()
+    except KeyboardInterrupt:
+        if not call.is_done:
+            loop.call_soon_threadsafe(call.cancel)
+            call.wait()
+        raise
+
+
+class Face(Protocol[Client]):
+    """A sync client: the async one, and the thread in which it lives."""
+
+    _thread: LoopThread
+    _client: Client
+
+
+def blocking(
+    method: Callable[Concatenate[Client, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Any, Parameters], Result]:
+    """A method of the async client as one that waits for its result."""
+
+    @functools.wraps(method)
+    def call(self: Face[Client], /, *args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        return self._thread.run(method, self._client, *args, **options)
+
+    return call
+
+
+def in_loop(
+    method: Callable[Concatenate[Client, Parameters], Result],
+) -> Callable[Concatenate[Any, Parameters], Result]:
+    """A plain method of the async client, called where that lives."""
+
+    @functools.wraps(method)
+    def call(self: Face[Client], /, *args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        async def work() -> Result:
+            return method(self._client, *args, **options)
+
+        return self._thread.run(work)
+
+    return call
+
+
+def closes(thread: LoopThread, owner: object) -> "weakref.finalize[[], object]":
+    """End the thread when its owner is forgotten without having been closed."""
+    finalizer = weakref.finalize(owner, thread.close)
+    finalizer.atexit = False
+    return finalizer

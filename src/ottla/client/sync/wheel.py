@@ -1,0 +1,167 @@
+"""Who runs the loop of a client: whoever waits for it, in its own thread, or a keeper while nobody does.
+
+A record that arrives while somebody waits for it is then read, decoded and handed out in one thread, and no other has
+to be woken up in between, which is a good part of the latency.
+
+| the wheel is held by | while                                                                                     |
+|----------------------|-------------------------------------------------------------------------------------------|
+| a caller             | it waits for the loop. Errands for it are done between two runs of the loop               |
+| the keeper           | nobody came for a few milliseconds: prefetching, heartbeats and commits go on             |
+| nobody               | between two calls that follow closely: taking and leaving it costs no switch of threads   |
+
+A caller that finds it with the keeper asks for it; one that finds it with another caller waits as for any thread. So
+does one in whose thread Python code may be run at any time by a signal, and one in a thread with a loop of its own:
+what a handler raises would hit the loop in the middle of its work.
+"""
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+_PATIENCE_SECONDS = 0.005
+_HANDOVER_SECONDS = 0.05
+_HARMLESS = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
+_WATCHED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+)
+
+
+class Wheel:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._held = threading.Lock()
+        self._driver = 0
+        self._depth = 0
+        self._drives = 0
+        # From the beginning: the first caller may be faster than its thread.
+        self._is_with_keeper = True
+        self._is_parked = False
+        self._unpark = threading.Event()
+        self._ended = threading.Event()
+
+    @property
+    def is_ended(self) -> bool:
+        return self._ended.is_set()
+
+    # A caller's side.
+
+    def take(self) -> bool:
+        """Whether the caller drives from now on, until it calls `leave`. It may be taken again by who has it."""
+        if self._driver == threading.get_ident():
+            self._depth += 1
+            return True
+        if not _may_drive_here():
+            return False
+        if not self._held.acquire(blocking=False):
+            if not self._is_with_keeper or self.is_ended:
+                return False
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            if not self._held.acquire(timeout=_HANDOVER_SECONDS):
+                return False
+        self._driver = threading.get_ident()
+        self._depth = 1
+        return True
+
+    def leave(self) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        self._driver = 0
+        self._drives += 1
+        self._held.release()
+        if self._is_parked:
+            self._unpark.set()
+
+    @property
+    def is_mine(self) -> bool:
+        return self._driver == threading.get_ident()
+
+    def drive(self, interrupt: Callable[[], None]) -> None:
+        """Run the loop until it is stopped. A Ctrl-C does not hit it in the middle: it calls `interrupt` in the loop,
+        and is raised when the loop was stopped."""
+        with _deferred_interrupt(lambda: self._loop.call_soon_threadsafe(interrupt)):
+            self._loop.run_forever()
+
+    # The keeper's side.
+
+    def keep(self) -> None:
+        """Drive whenever nobody else does, until the end; then end what is left in the loop."""
+        while not self.is_ended:
+            self._is_with_keeper = True
+            with self._held:
+                if not self.is_ended:
+                    self._loop.run_forever()
+                self._is_with_keeper = False
+            self._stand_by()
+        with self._held:
+            _end(self._loop)
+
+    def _stand_by(self) -> None:
+        """Until callers have left the wheel alone for a while."""
+        while not self.is_ended:
+            drives = self._drives
+            self._ended.wait(_PATIENCE_SECONDS)
+            if drives != self._drives:
+                continue
+            if not self._held.locked():
+                return
+            # Somebody waits for something that takes long.
+            self._is_parked = True
+            if self._held.locked():
+                self._unpark.wait()
+            self._is_parked = False
+            self._unpark.clear()
+
+    def end(self) -> None:
+        """From any thread: whoever drives leaves, and the keeper ends the loop."""
+        self._ended.set()
+        self._unpark.set()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _may_drive_here() -> bool:
+    if asyncio._get_running_loop() is not None:
+        return False
+    if threading.current_thread() is not threading.main_thread():
+        return True
+    return all(signal.getsignal(number) in _HARMLESS for number in _WATCHED)
+
+
+@contextlib.contextmanager
+def _deferred_interrupt(tell: Callable[[], object]) -> Iterator[None]:
+    """In the main thread: a Ctrl-C during the block calls `tell`, and is raised at its end."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    came = False
+
+    def note(*_: object) -> None:
+        nonlocal came
+        came = True
+        tell()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()

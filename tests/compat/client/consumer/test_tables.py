@@ -1,0 +1,148 @@
+"""Records as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.compat.client.consumer.test_reading import numbered
+from tests.compat.client.consumer.writing import PATIENCE_SECONDS, Writer, asynchronous
+
+from ottla.client.consumer import AsyncConsumer
+from ottla.client.errors import ConfigError, NotAssigned, SerializationError
+from ottla.client.types import TopicPartition
+
+QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 50}
+
+
+def consumer_of(writer: Writer, **settings: Any) -> AsyncConsumer[Any, Any]:
+    return AsyncConsumer(writer.bootstrap, **(QUICK | settings))
+
+
+@asynchronous
+async def test_tables_have_every_record_once(writer: Writer) -> None:
+    topic = writer.topic(2)
+    for partition in range(2):
+        for index, codec in enumerate(["none", "lz4", "zstd"]):
+            some = numbered(100, index * 100)
+            writer.write(topic, some, partition=partition, codec=codec, headers=[("n", b"1")])
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        tables = [table async for table in consumer.tables(timeout=0.3)]
+        whole = pa.concat_tables(tables)
+        assert whole.column_names == [
+            "key",
+            "value",
+            "topic",
+            "partition",
+            "offset",
+            "timestamp",
+            "timestampType",
+            "headers",
+        ]
+        for partition in range(2):
+            rows = whole.filter(pc.equal(whole.column("partition"), partition))
+            assert rows.column("value").to_pylist() == numbered(300)
+            assert rows.column("offset").to_pylist() == list(range(300))
+        assert set(whole.column("topic").to_pylist()) == {topic}
+        assert whole.column("headers")[0].as_py() == [{"key": "n", "value": b"1"}]
+        assert await consumer.lag() == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 0}
+
+
+@asynchronous
+async def test_tables_are_cut_and_a_loop_that_breaks_has_consumed_what_it_saw(writer: Writer) -> None:
+    topic = writer.topic()
+    writer.write(topic, numbered(100))
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0)])
+        sizes = []
+        async for table in consumer.tables(max_rows=7, headers=False):
+            sizes.append(table.num_rows)
+            assert "headers" not in table.column_names
+            if len(sizes) == 3:
+                break
+        assert sizes == [7, 7, 7]
+        assert await consumer.position((topic, 0)) == 21
+        (record,) = await consumer.poll(PATIENCE_SECONDS, 1)
+        assert record.offset == 21
+        rest = await consumer.to_arrow()
+        assert rest.column("offset").to_pylist() == list(range(22, 100))
+
+
+@asynchronous
+async def test_bounded_reads_end_at_the_end_or_before(writer: Writer) -> None:
+    topic = writer.topic(2)
+    writer.write(topic, numbered(50))
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        head = await consumer.to_arrow(until={(topic, 0): 20})
+        assert head.column("offset").to_pylist() == list(range(20))
+        assert await consumer.position((topic, 0)) == 20
+        assert (await consumer.to_arrow()).column("offset").to_pylist() == list(range(20, 50))
+        nothing = await consumer.to_arrow()
+        assert (nothing.num_rows, nothing.column_names[:2]) == (0, ["key", "value"])
+        writer.write(topic, [b"later"], partition=1)
+        assert (await consumer.to_arrow()).column("value").to_pylist() == [b"later"]
+        with pytest.raises(ConfigError, match="an offset is"):
+            await consumer.to_arrow(until={(topic, 0): -1})
+        with pytest.raises(NotAssigned, match="not assigned"):
+            await consumer.to_arrow(until={(topic, 7): 1})
+
+
+@asynchronous
+async def test_json_values_become_columns(writer: Writer) -> None:
+    topic = writer.topic()
+    writer.write(topic, [json.dumps({"user_id": number, "amount": number / 2}).encode() for number in range(10)])
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0)])
+        table = await consumer.to_arrow(value_format="json")
+        assert table.column("user_id").to_pylist() == list(range(10))
+        assert table.schema.field("amount").type == pa.float64()
+        consumer.seek_to_beginning()
+        schema = pa.schema([("user_id", pa.int32())])
+        assert (await consumer.to_arrow(value_format="json", schema=schema)).schema.field("user_id").type == pa.int32()
+        writer.write(topic, [b"no json"])
+        with pytest.raises(SerializationError, match=f"the value of {topic}-0 at offset 10 is no JSON"):
+            await consumer.to_arrow(value_format="json")
+        assert await consumer.position((topic, 0)) == 10
+
+
+@asynchronous
+async def test_a_decoder_sees_every_table(writer: Writer) -> None:
+    topic = writer.topic()
+    writer.write(topic, [b"1", b"2"])
+
+    def decode(table: Any) -> Any:
+        numbers = [int(value) for value in table.column("value").to_pylist()]
+        return table.set_column(table.column_names.index("value"), "number", [numbers])
+
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0)])
+        assert (await consumer.to_arrow(decoder=decode)).column("number").to_pylist() == [1, 2]
+        consumer.seek_to_beginning()
+        with pytest.raises(SerializationError, match="rows must be kept"):
+            await consumer.to_arrow(decoder=lambda table: table.slice(1))
+        writer.write(topic, [b"x"])
+        with pytest.raises(SerializationError, match=r"the decoder refused a table.*ValueError"):
+            await consumer.to_arrow(decoder=decode)
+        consumer.seek((topic, 0), 0)
+        assert (await consumer.to_arrow()).num_rows == 3
+
+
+@asynchronous
+async def test_options_that_do_not_fit_are_refused(writer: Writer) -> None:
+    topic = writer.topic()
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0)])
+        for options in (
+            {"value_format": "avro"},
+            {"schema": pa.schema([])},
+            {"value_format": "json", "decoder": lambda table: table},
+        ):
+            with pytest.raises(ConfigError):
+                await consumer.to_arrow(**options)
+        with pytest.raises(ConfigError, match="at least 1"):
+            await anext(consumer.tables(max_rows=0))
