@@ -18,6 +18,7 @@ from setuptools.command.build_ext import build_ext
 RECORDS = "src/ottla/records"
 CONSUMER = "src/ottla/client/consumer"
 PRODUCER = "src/ottla/client/producer"
+AWAIT = "src/ottla/client/_await.pxi"
 HOT_MODULES = (
     "ottla.broker.api.fetch",
     "ottla.broker.api.produce",
@@ -31,6 +32,7 @@ HOT_MODULES = (
     "ottla.client.connections",
     "ottla.client.connections_link",
     "ottla.client.connections_versions",
+    "ottla.client.connections_waiting",
     "ottla.client.connections_wire",
     "ottla.client.consumer.attention",
     "ottla.client.consumer.batches",
@@ -43,9 +45,13 @@ HOT_MODULES = (
     "ottla.client.producer.batches",
     "ottla.client.producer.courier",
     "ottla.client.producer.engine",
+    "ottla.client.producer.metrics",
+    "ottla.client.producer.partitions",
     "ottla.client.producer.sender",
     "ottla.client.producer.sequences",
     "ottla.client.producer.shipment",
+    "ottla.client.producer.waiting",
+    "ottla.client.producer.waking",
     "ottla.log.log",
     "ottla.log.segment",
     "ottla.log.validation",
@@ -96,7 +102,7 @@ def extensions() -> list[Extension]:
     consumer = Extension(
         "ottla.client.consumer._native",
         [f"{CONSUMER}/_native.pyx"],
-        depends=[f"{RECORDS}/_wire.h"],
+        depends=[f"{RECORDS}/_wire.h", AWAIT],
         include_dirs=[RECORDS],
         extra_compile_args=FLAGS,
     )
@@ -105,6 +111,7 @@ def extensions() -> list[Extension]:
         [f"{PRODUCER}/_native.pyx"],
         depends=[
             f"{RECORDS}/_wire.h",
+            AWAIT,
             f"{PRODUCER}/_native_records.pxi",
             f"{PRODUCER}/_native_appender.pxi",
             f"{PRODUCER}/_native_table.pxi",

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any
 
+from bench.batches import RECORD_BYTES
 from bench.job import Figures, Specification, job_main
 from bench.jobs.library import (
     ACKS,
@@ -89,14 +90,18 @@ def send_table(specification: Specification) -> Figures:
     import pyarrow as pa
 
     topic, records = specification["topic"], specification["records"]
-    table = pa.table({"value": pa.array(VALUES * (_ROWS_AT_ONCE // len(VALUES)), pa.binary())})
+    repeats = specification.get("record_bytes", RECORD_BYTES) // RECORD_BYTES
+    rows = min(_ROWS_AT_ONCE // repeats, records)
+    values = [value * repeats for value in VALUES[:rows]]
+    table = pa.table({"value": pa.array((values * (rows // len(values) + 1))[:rows], pa.binary())})
+    partition = specification.get("partition", 0)
     with Producer(**_producing(specification)) as producer:
         producer.partitions_for(topic)
         started = time.perf_counter()
         sent = 0
         while sent < records:
-            producer.send_table(topic, table, value="value", partition=0)
-            sent += table.num_rows
+            producer.send_table(topic, table[: records - sent], value="value", partition=partition)
+            sent += min(table.num_rows, records - sent)
         producer.flush(SILENCE_SECONDS)
         return rate(sent, time.perf_counter() - started)
 

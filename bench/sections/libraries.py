@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bench.batches import RECORD_BYTES
 from bench.job import Figures, run_job
 from bench.memory import touch
 from bench.peers import connect, fresh_topic
@@ -97,9 +98,13 @@ def measure(bench: Bench, measurement: Measurement, counted: bool) -> None:
         bench.results.add(measurement.key, measurement.library, figures[measurement.figure])
 
 
-def fill(bootstrap: str, topic: str, records: int, codec: str) -> Figures:
-    specification = {"bootstrap": bootstrap, "topic": topic, "what": "send_table", "records": records, "codec": codec}
-    return run_job(_JOBS[OTTLA_CLIENT], specification)
+def fill(
+    bootstrap: str, topic: str, records: int, codec: str, partition: int = 0, record_bytes: int = RECORD_BYTES
+) -> Figures:
+    """Put that many records into a partition."""
+    where = {"bootstrap": bootstrap, "topic": topic, "partition": partition}
+    what = {"what": "send_table", "records": records, "codec": codec, "record_bytes": record_bytes}
+    return run_job(_JOBS[OTTLA_CLIENT], where | what)
 
 
 def measure_latency(bench: Bench, library: str, what: str, counted: bool) -> None:

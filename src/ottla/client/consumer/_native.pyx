@@ -50,6 +50,8 @@ cdef extern from "_wire.h" nogil:
                           int64_t base_timestamp, int64_t max_timestamp, int has_log_append_time)
     int ottla_walk_next(ottla_walk *walk)
 
+include "../_await.pxi"
+
 cdef enum:
     READY = 0
     HELD = 1
@@ -449,3 +451,14 @@ cdef class AsyncRecordIterator:
                 self._left -= 1
                 return record
             self._chunk.settled_offset = self._chunk.next_offset
+
+
+cdef PySendResult _send_record(PyObject *one, PyObject *sent, PyObject **result) except PYGEN_ERROR:
+    cdef AsyncRecordIterator iterator = <AsyncRecordIterator>one
+    record, iterator._ready = iterator._ready, None
+    Py_INCREF(record)
+    result[0] = <PyObject *>record
+    return PYGEN_RETURN
+
+
+ottla_answers_await(AsyncRecordIterator, _send_record)

@@ -12,7 +12,6 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, P
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_DelItem, PyDict_GetItem, PyDict_SetItem
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.object cimport PyObject
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
@@ -45,12 +44,29 @@ cdef extern from "_wire.h" nogil:
     int ottla_varint_size(int64_t value)
     int ottla_subtract64(int64_t left, int64_t right, int64_t *difference)
 
+cdef extern from *:
+    """
+    /* A tuple, or one of a subclass without fields of its own, made in one piece. */
+    static PyObject *ottla_tuple_of_four(PyObject *type, PyObject *a, PyObject *b, PyObject *c, PyObject *d) {
+        PyObject *made = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 4);
+        if (made != NULL) {
+            PyTuple_SET_ITEM(made, 0, Py_NewRef(a));
+            PyTuple_SET_ITEM(made, 1, Py_NewRef(b));
+            PyTuple_SET_ITEM(made, 2, Py_NewRef(c));
+            PyTuple_SET_ITEM(made, 3, Py_NewRef(d));
+        }
+        return made;
+    }
+    """
+    object ottla_tuple_of_four(object type, object a, object b, object c, object d)
+
 cdef enum:
     HEADER = 61
     # A thread that was told to give way looks again after this long, whatever happens.
     GIVE_WAY_MICROSECONDS = 5000
 
 
+include "../_await.pxi"
 include "_native_records.pxi"
 include "_native_appender.pxi"
 include "_native_table.pxi"

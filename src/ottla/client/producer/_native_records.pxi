@@ -282,12 +282,13 @@ cdef class Delivery:
     cdef object _metadata(self, tuple written):
         cdef int64_t offset = written[2]
         cdef int64_t append_time_ms = written[3]
-        return tuple.__new__(RecordMetadata, (
+        return ottla_tuple_of_four(
+            RecordMetadata,
             written[0],
             written[1],
             -1 if offset < 0 else offset + self._index,
             self.timestamp if append_time_ms < 0 else append_time_ms,
-        ))
+        )
 
     def exception(self, timeout=None):
         """What kept the record from being written; None when it was."""
@@ -307,7 +308,7 @@ cdef class Delivery:
         self._find().add_listener(self, callback)
 
     def __await__(self):
-        """One that is done needs no generator: it is an iterator that has its result at once."""
+        """One that is done needs no generator: it has its result at once (`_send_delivery`)."""
         if self._find().is_done:
             return self
         return self._wait()
@@ -339,6 +340,16 @@ cdef class Delivery:
         return f"Delivery(batch={self._batch!r}, index={self._index}, done={self.done()})"
 
 
+cdef PySendResult _send_delivery(PyObject *one, PyObject *sent, PyObject **result) except PYGEN_ERROR:
+    made = (<Delivery>one).result()
+    Py_INCREF(made)
+    result[0] = <PyObject *>made
+    return PYGEN_RETURN
+
+
+ottla_answers_await(Delivery, _send_delivery)
+
+
 def settle_written(RecordBuffer batch, str topic, int32_t partition, int64_t base_offset, int64_t append_time_ms,
                    failed):
     """Call the callbacks of a batch that was written, in the order of its records.
@@ -356,6 +367,6 @@ def settle_written(RecordBuffer batch, str topic, int32_t partition, int64_t bas
         offset = -1 if base_offset < 0 else base_offset + delivery._index
         timestamp = delivery.timestamp if append_time_ms < 0 else append_time_ms
         try:
-            callback(tuple.__new__(RecordMetadata, (topic, partition, offset, timestamp)), None)
+            callback(ottla_tuple_of_four(RecordMetadata, topic, partition, offset, timestamp), None)
         except Exception as error:
             failed(error)

@@ -1,6 +1,6 @@
 """The producer's loop: turns of the sender, their requests and answers, and everybody who waits for something.
 
-Everything here runs in the loop's thread, but for what `Appender.append` calls: `_wake`, `unknown`,
+Everything here runs in the loop's thread, but for what `Appender.append` calls: `unknown`,
 `_make_batch`, `_choose` and `_seal` may run in any.
 """
 
@@ -35,6 +35,7 @@ from ottla.client.producer.sender import Sender
 from ottla.client.producer.sequences import Sequences
 from ottla.client.producer.transactions import Transactions
 from ottla.client.producer.unknown_topics import UnknownTopics, check_topic, placed
+from ottla.client.producer.waking import Waking
 from ottla.protocol.errors import ErrorCode
 from ottla.records import Codec
 from ottla.runtime import Clock, Executor, IdSource
@@ -64,10 +65,11 @@ class Engine:
         if self.sequences is not None and config.transactional_id is not None:
             self.transactions = Transactions(config, network, self.sequences, self)
         self.sender = Sender(config, self.appender, self, ids, self.sequences, self.metrics, self.transactions)
+        self.waking = Waking(self.appender, self.sender, config.linger_ms, self._turn)
         self._idle_topics = IdleTopics(network, config.metadata_max_idle_ms / 1000)
         self.unknown_topics = UnknownTopics(self.appender, config.max_block_ms / 1000)
         self.room = Room(
-            self.appender, config.buffer_memory, config.max_block_ms, clock, wake=self._wake, turn=self._turn
+            self.appender, config.buffer_memory, config.max_block_ms, clock, wake=self.waking.wake, turn=self._turn
         )
         self._courier = Courier(
             network,
@@ -77,7 +79,7 @@ class Engine:
             wants_answers=config.acks != 0,
             retry_seconds=config.retry_backoff_ms / 1000,
             spawn=self.spawn,
-            landed=self._turn,
+            landed=self._landed,
         )
         self.fatal: OttlaError | None = None
         self.is_forked = False
@@ -102,12 +104,12 @@ class Engine:
         appender.unknown = self.unknown
         appender.full = self.room.refuse
         appender.refuse = self._refuse
-        appender.wake = self._wake
+        appender.wake = self.waking.wake
         appender.seal = self._seal
         appender.refuses = True
 
     def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = self.waking.loop = asyncio.get_running_loop()
         self.appender.own()
         self.appender.refuses = self.transactions is not None
         self.network.on_cluster(self._cluster_changed)
@@ -148,13 +150,13 @@ class Engine:
             return self.appender.append(*placed(arguments, self.appender))
         is_met = arguments[0] in self.network.cluster.topics and arguments[0] not in self.appender.topics
         if is_met and threading.get_ident() == self.appender.owner_thread:
-            self._place(self._clock.monotonic())
+            self.unknown_topics.look(self.network, self._clock.monotonic())
             return delivery
         # Whoever drains lets the loop look.
         self.appender.pause_at = 0
         if not self.appender.is_waking:
             self.appender.is_waking = True
-            self._wake()
+            self.waking.wake()
         return delivery
 
     def _refuse(self) -> None:
@@ -170,15 +172,6 @@ class Engine:
             self.transactions.check_may_append()
             return
         raise TransactionError("the producer takes no records now")
-
-    def _wake(self) -> None:
-        loop = self._loop
-        if loop is None or loop.is_closed():
-            return
-        if threading.get_ident() == self.appender.owner_thread:
-            loop.call_soon(self._turn)
-        else:
-            loop.call_soon_threadsafe(self._turn)
 
     def _seal(self, batch: Batch) -> None:
         batch.seal(self.sender.codec, self.sender.level)
@@ -244,8 +237,19 @@ class Engine:
         self._idle_topics.look(self._clock.monotonic())
         self._turn()
 
+    def _landed(self) -> None:
+        """A turn after an answer, which mostly finds nothing to do."""
+        appender, sequences = self.appender, self.sequences
+        is_idle = not (appender.active or self._turn_waiters or self.room or self.transactions)
+        if is_idle and not len(self.unknown_topics) and (sequences is None or sequences.is_settled):
+            # One broker has a request less: it would take another one.
+            appender.is_hungry = True
+            self.sender.end_turn(0)
+        else:
+            self._turn()
+
     def _turn(self) -> None:
-        """Send what may be sent. Cheap when there is nothing to do."""
+        """Send what may be sent."""
         appender = self.appender
         # In this order: whatever is put in from here on wakes the loop again.
         appender.is_waking = False
@@ -253,7 +257,7 @@ class Engine:
         if self.is_forked:
             return
         now = self._clock.monotonic()
-        look_at = self._place(now) if len(self.unknown_topics) else None
+        look_at = self.unknown_topics.look(self.network, now) if len(self.unknown_topics) else None
         if self.sequences is not None and not self.sequences.identity.is_valid and self.transactions is None:
             self._identify()
         self.sender.hurries = self._flushes + len(self.room) + self._is_closing
@@ -271,13 +275,6 @@ class Engine:
             self._tell_turn_waiters()
         self._set_timer(next_at if look_at is None else min(next_at, look_at), now)
         self.sender.end_turn(len(shipments))
-
-    def _place(self, now: float) -> float | None:
-        names = self.unknown_topics.names
-        self.network.watch_topics(names)
-        return self.unknown_topics.place(
-            self.network.cluster, {name: self.network.topic_error(name) for name in names}, now
-        )
 
     def _set_timer(self, at: float, now: float) -> None:
         loop = self._loop
@@ -335,8 +332,7 @@ class Engine:
         self.sender.fail_all(error, [batch for batch in self.appender.incomplete if not batch.is_in_flight])
 
     def turn_soon(self) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon(self._turn)
+        self.waking.turn_soon()
 
     # The producer's id.
 

@@ -38,11 +38,9 @@ class PartitionQueue(twin.PartitionCore):
     @property
     def first(self) -> Batch | None:
         """The batch that is sent next; it may still be open."""
-        try:
-            return self.closed[0]
-        except IndexError:
-            batch: Batch | None = self.open
-            return batch
+        closed = self.closed
+        batch: Batch | None = closed[0] if closed else self.open
+        return batch
 
     def put_again(self, appender: "twin.Appender", batch: Batch) -> None:
         """A batch that has to be sent again, in front of all that were not sent, in the order of sequences."""

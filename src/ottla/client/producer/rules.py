@@ -1,10 +1,16 @@
 """What an error of a broker means for a batch, and other rules of sending that need no state."""
 
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.client.cluster import Cluster
 from ottla.client.config import ProducerConfig
-from ottla.client.errors import DeliveryTimeout
+from ottla.client.errors import DeliveryTimeout, OttlaError
 from ottla.client.producer.batches import Batch
 from ottla.protocol.errors import ErrorCode
 from ottla.runtime import IdSource
+
+if TYPE_CHECKING:
+    from ottla.client.producer.partitions import PartitionQueue
 
 _JITTER_PERCENT = 20
 _LZ4_FAST = 9
@@ -76,3 +82,23 @@ def level_of(config: ProducerConfig) -> int | None:
     if config.compression_type == "lz4":
         return None if config.compression_lz4_level == _LZ4_FAST else config.compression_lz4_level
     return config.compression_zstd_level if config.compression_type == "zstd" else None
+
+
+class Surroundings(Protocol):
+    """What the sender is told by the producer around it. `is_ready`: whether a request to a broker would leave at once;
+    where not, there is another turn when it would."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    def request_update(self) -> None: ...
+
+    def is_ready(self, node_id: int) -> bool: ...
+
+
+class TransactionRules(Protocol):
+    """What a transaction has to say about sending."""
+
+    def may_send(self, queue: "PartitionQueue") -> bool: ...
+
+    def batch_failed(self, error: OttlaError) -> None: ...

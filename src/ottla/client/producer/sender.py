@@ -12,7 +12,6 @@ first record, wherever it is by then.
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from ottla.client.cluster import NO_LEADER, Cluster
 from ottla.client.config import ProducerConfig
@@ -21,7 +20,16 @@ from ottla.client.producer._twin import twin
 from ottla.client.producer.batches import Batch
 from ottla.client.producer.metrics import ProducerMetrics
 from ottla.client.producer.partitions import PartitionQueue
-from ottla.client.producer.rules import STALE, UNCERTAIN, backoff_seconds, expired, level_of, text_of
+from ottla.client.producer.rules import (
+    STALE,
+    UNCERTAIN,
+    Surroundings,
+    TransactionRules,
+    backoff_seconds,
+    expired,
+    level_of,
+    text_of,
+)
 from ottla.client.producer.sequences import Sequences
 from ottla.client.producer.shipment import Shipment
 from ottla.client.producer.splitting import split
@@ -34,26 +42,6 @@ logger = logging.getLogger(__name__)
 
 # Below this a batch is compressed on the loop: a worker would cost more than it takes off.
 COMPRESS_ON_LOOP_BYTES = 64 * 1024
-
-
-class Surroundings(Protocol):
-    """What the sender is told by the producer around it. `is_ready`: whether a request to a broker would leave at once;
-    where not, there is another turn when it would."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-
-    def request_update(self) -> None: ...
-
-    def is_ready(self, node_id: int) -> bool: ...
-
-
-class TransactionRules(Protocol):
-    """What a transaction has to say about sending."""
-
-    def may_send(self, queue: PartitionQueue) -> bool: ...
-
-    def batch_failed(self, error: OttlaError) -> None: ...
 
 
 class Sender:
@@ -223,7 +211,9 @@ class Sender:
                 self._sequences.number(queue, taken)
             size_bytes += taken.wire_bytes
             batches.append(taken)
-            if queue.closed and not self._keeps_order and self._may_take(queue, queue.closed[0], now):
+            if not queue.closed:
+                self._appender.retire(queue)
+            elif not self._keeps_order and self._may_take(queue, queue.closed[0], now):
                 left.append(queue)
         return batches, left
 

@@ -102,6 +102,11 @@ class Sequences:
         self._gaps: dict[PartitionQueue, int] = {}
         self._unresolved: dict[PartitionQueue, None] = {}
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a turn has nothing to see to here."""
+        return not (self._gaps or self._unresolved)
+
     # What may be sent.
 
     def may_take(self, queue: "PartitionQueue", first: Batch) -> bool:

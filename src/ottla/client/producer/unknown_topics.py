@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ottla.client.cluster import Cluster, TopicInfo
 from ottla.client.errors import BrokerUnavailable, OttlaError, error_of
+from ottla.client.network import Network
 from ottla.client.producer import faults
 from ottla.client.producer._pure_records import as_bytes
 from ottla.client.producer._twin import twin
@@ -105,6 +106,12 @@ class UnknownTopics:
         if known is None or not known.is_open:
             return False
         return partition is None or callable(partition) or partition < len(known.partitions)
+
+    def look(self, network: Network, now: float) -> float | None:
+        """`place` what the network knows of by now."""
+        names = self.names
+        network.watch_topics(names)
+        return self.place(network.cluster, {name: network.topic_error(name) for name in names}, now)
 
     def place(self, cluster: Cluster, errors: dict[str, int], now: float) -> float | None:
         """Put in what is known by now, give up what cannot be; when to look again."""

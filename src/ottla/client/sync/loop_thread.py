@@ -3,7 +3,8 @@
 The loop has a thread of its own. A caller waits in a queue of errands: the first one that says "done" ends the wait,
 and any before it is done right there. So what belongs into the user's thread, a listener for example, runs in it
 although the loop asked for it. With `drives_here`, a caller that waits runs the loop in its own thread meanwhile (see
-`wheel`).
+`wheel`). `visit` does a piece of the loop's work in the caller's thread while the loop has nothing to do (see
+`lent_loop`).
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ottla.client.errors import ClientClosed, ForkedClient, OttlaError
+from ottla.client.sync.lent_loop import LentLoop
 from ottla.client.sync.wheel import Wheel
 
 Parameters = ParamSpec("Parameters")
@@ -31,7 +33,7 @@ class LoopThread:
     def __init__(self, name: str, *, drives_here: bool = False) -> None:
         self._name = name
         self.drives_here = drives_here
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: LentLoop | None = None
         self._wheel: Wheel | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -60,6 +62,11 @@ class LoopThread:
         """Have a plain function called in the loop, some time soon."""
         self._loop_to_call().call_soon_threadsafe(work, *args)
 
+    def visit(self, work: Callable[[], None]) -> bool:
+        """Do it here, as if in the loop, unless that is busy; whether it was done."""
+        loop = self._loop
+        return loop is not None and self._process_id == os.getpid() and loop.visit(work)
+
     def check(self) -> None:
         """Raise what makes a client unusable."""
         if self._process_id != os.getpid():
@@ -67,7 +74,7 @@ class LoopThread:
         if self._is_closed:
             raise ClientClosed(f"the {self._name} was closed: make a new one")
 
-    def _loop_to_call(self) -> asyncio.AbstractEventLoop:
+    def _loop_to_call(self) -> LentLoop:
         self.check()
         loop = self._loop
         if loop is None:
@@ -78,10 +85,10 @@ class LoopThread:
             )
         return loop
 
-    def _start(self) -> asyncio.AbstractEventLoop:
+    def _start(self) -> LentLoop:
         with self._lock:
             if self._loop is None:
-                loop = asyncio.new_event_loop()
+                loop = LentLoop()
                 self._wheel = Wheel(loop)
                 self._thread = threading.Thread(target=self._wheel.keep, name=f"ottla-{self._name}", daemon=True)
                 self._thread.start()

@@ -34,6 +34,7 @@ class Producer(Generic[Key, Value]):
         self._client: AsyncProducer[Key, Value] = AsyncProducer(bootstrap_servers, config=config, **settings)
         engine = self._client.engine
         engine.appender.full = engine.room.block
+        engine.waking.visit = self._thread.visit
         # Nothing stands between the caller and the async producer's own `send`, which may be native code.
         self.send = self._client.send  # type: ignore[method-assign]
         self._thread.run(self._client.start)

@@ -20,11 +20,20 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
+try:
+    # What is behind the functions of `signal`, which make an enum of every number: single records wait for this.
+    from _signal import getsignal  # type: ignore[import-not-found]
+    from _signal import signal as set_handler
+except ImportError:
+    from signal import getsignal
+    from signal import signal as set_handler
+
 _PATIENCE_SECONDS = 0.005
 _HANDOVER_SECONDS = 0.05
-_HARMLESS = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
+_HARMLESS = (int(signal.SIG_DFL), int(signal.SIG_IGN), signal.default_int_handler, None)
+_INTERRUPT = int(signal.SIGINT)
 _WATCHED = tuple(
-    getattr(signal, name)
+    int(getattr(signal, name))
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)
 )
@@ -54,7 +63,7 @@ class Wheel:
         if self._driver == threading.get_ident():
             self._depth += 1
             return True
-        if not _may_drive_here():
+        if not may_drive_here():
             return False
         if not self._held.acquire(blocking=False):
             if not self._is_with_keeper or self.is_ended:
@@ -83,7 +92,7 @@ class Wheel:
     def drive(self, interrupt: Callable[[], None]) -> None:
         """Run the loop until it is stopped. A Ctrl-C does not hit it in the middle: it calls `interrupt` in the loop,
         and is raised when the loop was stopped."""
-        with _deferred_interrupt(lambda: self._loop.call_soon_threadsafe(interrupt)):
+        with deferred_interrupt(lambda: self._loop.call_soon_threadsafe(interrupt)):
             self._loop.run_forever()
 
     # The keeper's side.
@@ -123,19 +132,22 @@ class Wheel:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-def _may_drive_here() -> bool:
+def may_drive_here() -> bool:
     if asyncio._get_running_loop() is not None:
         return False
     if threading.current_thread() is not threading.main_thread():
         return True
-    return all(signal.getsignal(number) in _HARMLESS for number in _WATCHED)
+    for number in _WATCHED:  # noqa: SIM110 - a generator costs more than the question
+        if getsignal(number) not in _HARMLESS:
+            return False
+    return True
 
 
 @contextlib.contextmanager
-def _deferred_interrupt(tell: Callable[[], object]) -> Iterator[None]:
+def deferred_interrupt(tell: Callable[[], object]) -> Iterator[None]:
     """In the main thread: a Ctrl-C during the block calls `tell`, and is raised at its end."""
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not is_main or getsignal(_INTERRUPT) is not signal.default_int_handler:
         yield
         return
     came = False
@@ -145,11 +157,11 @@ def _deferred_interrupt(tell: Callable[[], object]) -> Iterator[None]:
         came = True
         tell()
 
-    signal.signal(signal.SIGINT, note)
+    set_handler(_INTERRUPT, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        set_handler(_INTERRUPT, signal.default_int_handler)
     if came:
         raise KeyboardInterrupt
 

@@ -146,3 +146,20 @@ async def test_options_that_do_not_fit_are_refused(writer: Writer) -> None:
                 await consumer.to_arrow(**options)
         with pytest.raises(ConfigError, match="at least 1"):
             await anext(consumer.tables(max_rows=0))
+
+
+@asynchronous
+async def test_frames_of_polars_and_pandas_have_the_same_rows(writer: Writer) -> None:
+    topic = writer.topic()
+    orders = [{"user": f"u{number % 3}", "amount": number * 1.5} for number in range(30)]
+    writer.write(topic, [json.dumps(order).encode() for order in orders])
+    total = sum(order["amount"] for order in orders if order["user"] == "u1")  # type: ignore[misc]
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0, 0)])
+        frame = await consumer.to_polars(value_format="json")
+        assert frame["offset"].to_list() == list(range(30))
+        assert frame.filter(frame["user"] == "u1")["amount"].sum() == total
+        consumer.seek_to_beginning()
+        table = await consumer.to_pandas(value_format="json")
+        assert list(table["offset"]) == list(range(30))
+        assert table[table["user"] == "u1"]["amount"].sum() == total

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -17,17 +17,6 @@ from ottla.client.sync.loop_thread import LoopThread, closes
 
 async def thread_name() -> str:
     return threading.current_thread().name
-
-
-@pytest.fixture
-def no_handlers() -> Iterator[None]:
-    """A main thread as most programs have it: nothing of Python runs in it when a signal comes."""
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2)
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in numbers}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(params=["in its own thread", "in the caller's"])

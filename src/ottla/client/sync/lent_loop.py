@@ -1,0 +1,88 @@
+"""A loop that lends itself: while it waits for events, another thread may do a piece of its work.
+
+A record that is to leave at once would otherwise wake the loop's thread, which then waits for the interpreter, and so
+does everybody else: the hand-over takes longer than the work.
+
+What must stay true: whoever runs code of the loop holds `_held`. The loop's own thread gives it away only inside of
+`select`, where it runs none, and whatever a visitor schedules wakes it up. A visitor never waits.
+"""
+
+import asyncio
+import selectors
+import threading
+from collections.abc import Callable
+from contextvars import Context
+from typing import TypeVarTuple
+
+from ottla.client.sync.wheel import deferred_interrupt, may_drive_here
+
+Arguments = TypeVarTuple("Arguments")
+
+
+class _LendingSelector(selectors.DefaultSelector):
+    def __init__(self, held: threading.Lock) -> None:
+        super().__init__()
+        self._held = held
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return super().select(timeout)
+        self._held.release()
+        try:
+            return super().select(timeout)
+        finally:
+            self._held.acquire()
+
+
+class LentLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._held = threading.Lock()
+        # The loop's from the beginning, and again once it has stopped: it is lent only while it waits.
+        self._held.acquire()
+        self._is_visited = False
+        self._has_news = False
+        super().__init__(_LendingSelector(self._held))
+
+    def call_soon(
+        self, callback: Callable[[*Arguments], object], *args: *Arguments, context: Context | None = None
+    ) -> asyncio.Handle:
+        self._has_news |= self._is_visited
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Arguments], object], *args: *Arguments, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self._has_news |= self._is_visited
+        return super().call_at(when, callback, *args, context=context)
+
+    def visit(self, work: Callable[[], None]) -> bool:
+        """Call `work` here and now, as if in the loop; False, and nothing happened, when the loop is busy.
+
+        What it raises goes to the loop's handler of exceptions. A Ctrl-C waits until it is over.
+        """
+        if self.get_debug() or not may_drive_here() or not self._held.acquire(blocking=False):
+            return False
+        with deferred_interrupt(_nothing):
+            try:
+                self._receive(work)
+            finally:
+                self._held.release()
+        return True
+
+    def _receive(self, work: Callable[[], None]) -> None:
+        self._is_visited = True
+        asyncio._set_running_loop(self)
+        try:
+            work()
+        except Exception as error:
+            self.call_exception_handler({"message": f"{work!r} failed in a visit", "exception": error})
+        finally:
+            asyncio._set_running_loop(None)
+            self._is_visited = False
+            if self._has_news:
+                self._has_news = False
+                self.call_soon_threadsafe(_nothing)
+
+
+def _nothing() -> None:
+    """To wake a loop up, or where nothing has to be done."""
