@@ -1,0 +1,1 @@
+"""Ottla for Spark: a source and a sink that need no jars."""
