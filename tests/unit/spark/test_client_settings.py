@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from ottla.client.config import AdminConfig, ConsumerConfig, ProducerConfig, resolve
 from ottla.client.errors import ConfigError
 from ottla.spark.client_settings import Role, client_settings
@@ -55,7 +56,7 @@ def test_security_is_passed_on() -> None:
     security = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.jaas.config": 'org.apache.kafka.common.security.scram.ScramLoginModule required username="a" password="b";',
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required username=a;",
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": "trust.p12",
         "ssl.truststore.password": "secret",

@@ -19,6 +19,7 @@ from ottla.client.producer.tables import TableDelivery, TableSending
 from ottla.client.producer.transaction_requests import GroupIdentity
 from ottla.client.producer.transactions import Offsets, Transactions
 from ottla.client.serializers import serialize, serializer_of
+from ottla.client.types import StagedTransaction
 from ottla.protocol.errors import ErrorCode
 from ottla.runtime import Clock, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
@@ -243,6 +244,15 @@ class AsyncProducer(Generic[Key, Value]):
     async def commit_transaction(self, timeout: float | None = None) -> None:
         """Wait for every record, then commit. MustAbort when one failed. After Unfinished, call it again."""
         await self._transactions().commit(timeout)
+
+    async def stage_transaction(self, timeout: float | None = None) -> StagedTransaction | None:
+        """Wait for every record, and leave the transaction open for another process to end (`Admin.end_transactions`).
+
+        This is the first of two phases: tasks stage, one place decides, and what was decided is ended from there. None
+        where no record was sent. MustAbort when one failed. After Unfinished, call it again. `close` leaves it open;
+        it is aborted when `transaction.timeout.ms` is over, or when another producer takes the transactional id.
+        """
+        return await self._transactions().stage(timeout)
 
     async def abort_transaction(self, timeout: float | None = None) -> None:
         """Drop what was not sent, and abort the rest."""
