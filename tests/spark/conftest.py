@@ -1,0 +1,120 @@
+"""Spark, Ottla and Apache Kafka for the tests of `ottla.spark`: one of each for all of them, since each takes seconds.
+
+`target` is a broker of one kind and then of the other; a test that takes it runs on both. Spark's own Kafka connector
+is in the session, too: the same topic read by both has to give the same rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.conftest import start_broker
+from tests.peers.paths import REPOSITORY, SPARK_CONNECTOR_LIBS, PeerMissing, require_libs
+from tests.peers.process import ServerProcess
+
+from ottla import Admin
+from ottla.client.admin import NewTopic
+
+PROPERTIES = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.cleaner.backoff.ms": "100",
+}
+
+_topic_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A broker of one kind or the other, and what tests ask of it."""
+
+    kind: str
+    server: ServerProcess
+    admin: Admin
+
+    @property
+    def bootstrap(self) -> str:
+        return self.server.bootstrap
+
+    def topic(self, partitions: int = 1, **configs: str) -> str:
+        """A new topic of a name that no other has; `cleanup_policy="compact"` sets `cleanup.policy`."""
+        name = f"spark-{next(_topic_numbers)}"
+        dotted = {key.replace("_", "."): value for key, value in configs.items()}
+        self.admin.create_topics([NewTopic(name, partitions, configs=dotted)]).raise_for_errors()
+        return name
+
+
+def workers_environment() -> dict[str, str]:
+    """What Spark's Python processes need: this interpreter, and the sources of this tree."""
+    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": path.rstrip(":")}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session with `format("ottla")` registered, and with Spark's Kafka connector."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    try:
+        jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
+    from ottla.spark import register
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in workers_environment().items():
+            patch.setenv(name, value)
+        session = (
+            sql.SparkSession.builder.master("local[2]")
+            .appName("ottla-spark")
+            .config("spark.jars", ",".join(jars))
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.memory", "1g")
+            .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+        register(session)
+        yield session
+        session.stop()
+
+
+def _started(kind: str, factory: pytest.TempPathFactory) -> Iterator[Target]:
+    try:
+        server = start_broker(kind, factory.mktemp(f"spark-{kind}"), properties=PROPERTIES)
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
+    with Admin(server.bootstrap) as admin:
+        yield Target(kind, server, admin)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def ottla_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from _started("ottla", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def kafka_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from _started("kafka", tmp_path_factory)
+
+
+@pytest.fixture(params=["ottla", "kafka"])
+def target(request: pytest.FixtureRequest) -> Target:
+    """Either broker; started when the first test needs it."""
+    found: Target = request.getfixturevalue(f"{request.param}_target")
+    return found
