@@ -181,9 +181,10 @@ class AsyncProducer(Generic[Key, Value]):
         """Send the rows of an Arrow table, without a Python object for a row; returns when all are in the buffer.
 
         `key`, `value`, `headers`, `timestamp` and `partition` name columns; the last two may be numbers, for all rows.
-        Keys and values are binary or string columns. Without `value`, a row goes as a JSON object of the columns that
-        have no other use. Rows of a partition keep their order. Batches are as large as `batch_bytes`, the larger of
-        `batch.size` and about a megabyte unless given. Serializers, partitioner and interceptors are not asked.
+        Keys and values are binary or string columns; a row without a partition goes where its key sends it. Without
+        `value`, a row goes as a JSON object of the columns that have no other use. Rows of a partition keep their
+        order. Batches are as large as `batch_bytes`, the larger of `batch.size` and about a megabyte unless given.
+        Serializers, partitioner and interceptors are not asked.
 
             delivery = await producer.send_table("orders", table, key="user_id")
             metadata = await delivery
