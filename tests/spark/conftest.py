@@ -33,6 +33,10 @@ PROPERTIES = {
 
 _topic_numbers = itertools.count(1)
 
+# Spark's JVM keeps the environment that it was started with, whichever test was first to start it.
+WORKERS_PYTHONPATH = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -54,43 +58,59 @@ class Target:
         return name
 
 
-def workers_environment() -> dict[str, str]:
-    """What Spark's Python processes need: this interpreter, and the sources of this tree."""
-    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": path.rstrip(":")}
+class _Session:
+    """The one session of this process, made again where a test elsewhere has stopped it."""
+
+    def __init__(self, jars: list[str], warehouse: str) -> None:
+        self._settings = {
+            "spark.jars": ",".join(jars),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executorEnv.PYTHONPATH": WORKERS_PYTHONPATH,
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": warehouse,
+        }
+        self._spark: Any = None
+
+    def alive(self) -> Any:
+        from pyspark.sql import SparkSession
+
+        from ottla.spark import register
+
+        if self._spark is None or self._spark.sparkContext._jsc is None:
+            builder = SparkSession.builder.master("local[2]").appName("ottla-spark")
+            for name, value in self._settings.items():
+                builder = builder.config(name, value)
+            self._spark = builder.getOrCreate()
+            self._spark.sparkContext.setLogLevel("OFF")
+            register(self._spark)
+        return self._spark
+
+    def stop(self) -> None:
+        if self._spark is not None and self._spark.sparkContext._jsc is not None:
+            self._spark.stop()
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session with `format("ottla")` registered, and with Spark's Kafka connector."""
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Session]:
+    pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     try:
         jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
     except PeerMissing as missing:
         pytest.skip(str(missing))
-    from ottla.spark import register
+    session = _Session(jars, str(tmp_path_factory.mktemp("warehouse")))
+    yield session
+    session.stop()
 
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in workers_environment().items():
-            patch.setenv(name, value)
-        session = (
-            sql.SparkSession.builder.master("local[2]")
-            .appName("ottla-spark")
-            .config("spark.jars", ",".join(jars))
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.memory", "1g")
-            .config("spark.sql.shuffle.partitions", "1")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("OFF")
-        register(session)
-        yield session
-        session.stop()
+
+@pytest.fixture
+def spark(_session: _Session) -> Any:
+    """A session with `format("ottla")` registered, and with Spark's Kafka connector."""
+    return _session.alive()
 
 
 def _started(kind: str, factory: pytest.TempPathFactory) -> Iterator[Target]:
