@@ -11,7 +11,7 @@ from ottla.client.consumer.arguments import ByPartition, Partition, offset_of, p
 from ottla.client.consumer.columns import Decoder, TimestampUnit, decoder_for, require_pyarrow, shape_of
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.table_reader import TableReader
-from ottla.client.errors import ConfigError
+from ottla.client.errors import ConfigError, Unfinished
 from ottla.client.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class Tables(ABC):
         decoder: Decoder | None = None,
     ) -> AsyncGenerator["pa.Table", None]:
         """pyarrow tables, each as soon as there are rows for it, without an end; with `timeout`, until none came for
-        so many seconds; with `until`, up to these offsets (which are not included), and nothing behind them is fetched.
+        so many seconds. With `until` they end at these offsets (which are not included), and nothing behind them is
+        fetched meanwhile; when no table came in time before they were reached, that is Unfinished.
 
             async for table in consumer.tables(value_format="json"):
                 print(table.group_by("user_id").aggregate([("amount", "sum")]))
@@ -82,6 +83,8 @@ class Tables(ABC):
         try:
             while not reader.is_complete() and (table := await reader.next_table(timeout)) is not None:
                 yield table
+            if ends is not None and not reader.is_complete():
+                raise Unfinished(f"no table came for {timeout} s before all partitions were at their ends: read on")
         finally:
             reader.close()
 

@@ -12,7 +12,6 @@ from ottla.spark.source.failures import told_plainly
 from ottla.spark.source.filters import Pushed, push
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.planning import OffsetRange, batch_ranges, clamp, split
-from ottla.spark.source.tasks import TaskReader
 
 
 class BatchReader(DataSourceReader):
@@ -45,6 +44,8 @@ class BatchReader(DataSourceReader):
         return clamp(ranges, firsts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ottla.spark.source.tasks import TaskReader
+
         assert isinstance(partition, OffsetRange)
         return TaskReader(self._options, self._projection, self._pushed.row_filter).read(partition)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -119,6 +118,8 @@ def _same(given: DataType, wanted: DataType) -> bool:
 
 def spark_headers(headers: pa.Array, kind: pa.DataType) -> pa.Array:
     """As Spark's connector has them: null where a record has none, and names that might be null."""
+    import pyarrow.compute as pc
+
     pairs = headers.values
     assert (headers.offset, pairs.offset) == (0, 0), "whole columns are retyped, not slices of them"
     names_and_values = [pairs.field(0), pairs.field(1)]

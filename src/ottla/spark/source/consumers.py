@@ -15,7 +15,10 @@ from ottla import Consumer
 from ottla.client.errors import OttlaError
 
 _MOST_KEPT: Final = 4
+# Every record of a range is there when it is asked for: no fetch has to wait for one.
 _FIXED: Final[Mapping[str, object]] = {
+    "fetch.min.bytes": 1,
+    "fetch.max.wait.ms": 20,
     "auto.offset.reset": "none",
     "enable.auto.commit": False,
     "allow.auto.create.topics": False,

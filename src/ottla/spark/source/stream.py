@@ -1,5 +1,7 @@
 """The reader of a streaming query. It lives in one process beside the driver, as long as a run of the query does.
 
+That process is started for every run, and what it loads is waited for: it knows nothing of what tasks do.
+
 How Spark uses it: `initialOffset` for a query without a checkpoint, `latestOffset` before each batch, `partitions` for
 each batch, `commit` for one that is followed by another. On a restart the batch that was not committed is planned
 again, from offsets in Spark's log; for the very first batch, from `initialOffset` of the new process.
@@ -27,12 +29,10 @@ from ottla.spark.source.admission import Patience, at_most
 from ottla.spark.source.cluster import Lookup, Resolved
 from ottla.spark.source.columns import Projection
 from ottla.spark.source.failures import told_plainly
-from ottla.spark.source.filters import RowFilter
 from ottla.spark.source.limits import OffsetMap, Offsets, from_offset_map, to_offset_map
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.planning import OffsetRange, split, stream_ranges
 from ottla.spark.source.publishing import Publisher
-from ottla.spark.source.tasks import TaskReader
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -80,8 +80,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return list(self._here.ranges(from_offset_map(start), from_offset_map(end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ottla.spark.source.tasks import TaskReader
+
         assert isinstance(partition, OffsetRange)
-        return TaskReader(self._options, self._projection, RowFilter()).read(partition)
+        return TaskReader(self._options, self._projection).read(partition)
 
     @told_plainly
     def commit(self, end: OffsetMap) -> None:

@@ -7,13 +7,13 @@ have no row at all.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 
 from ottla import Consumer
-from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, UnknownTopic
+from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, Unfinished, UnknownTopic
 from ottla.spark.source.columns import Projection, spark_headers
 from ottla.spark.source.consumers import borrowed
 from ottla.spark.source.failures import DataLoss, ReadFailed, plainly
@@ -34,7 +34,7 @@ class TaskReader:
 
     options: SourceOptions
     projection: Projection
-    row_filter: RowFilter
+    row_filter: RowFilter = field(default_factory=RowFilter)
 
     def read(self, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         if wanted.size <= 0:
@@ -87,18 +87,22 @@ class _Range:
     def _tables_from(self, position: int) -> Iterator[pa.Table]:
         silent_ms = 0.0
         look_seconds = min(_LOOK_SECONDS, self._options.poll_timeout_ms / 1000)
-        while position < self._wanted.end:
-            yield from self._consumer.tables(
-                until={self._partition: self._wanted.end},
-                timeout=look_seconds,
-                columns=self._columns,
-                timestamp_unit="us",
-            )
-            reached = self._consumer.position(self._partition)
-            silent_ms = silent_ms + look_seconds * 1000 if reached == position else 0.0
-            position = reached
-            if silent_ms:
-                self._look(position, silent_ms)
+        while True:
+            try:
+                yield from self._consumer.tables(
+                    until={self._partition: self._wanted.end},
+                    timeout=look_seconds,
+                    columns=self._columns,
+                    timestamp_unit="us",
+                )
+            except Unfinished:
+                reached = self._consumer.position(self._partition)
+                silent_ms = silent_ms + look_seconds * 1000 if reached == position else 0.0
+                position = reached
+                if silent_ms:
+                    self._look(position, silent_ms)
+            else:
+                return
 
     def _look(self, position: int, silent_ms: float) -> None:
         """Nothing comes: raise NoOffset or UnknownTopic where that is why, and ReadFailed when it is too long."""
@@ -152,8 +156,8 @@ class _Shaper:
             batch = self._row_filter.apply(batch)
         fields = {} if self._json is None else self._json.columns(batch.column("value"))
         arrays = []
-        for field in self._schema:
-            source = self._projection.sources[field.name]
-            array = fields[field.name] if source is None else batch.column(source)
-            arrays.append(spark_headers(array, field.type) if source == "headers" else array)
+        for wanted in self._schema:
+            source = self._projection.sources[wanted.name]
+            array = fields[wanted.name] if source is None else batch.column(source)
+            arrays.append(spark_headers(array, wanted.type) if source == "headers" else array)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
