@@ -10,7 +10,6 @@ from ottla.client.admin.failures import failure
 from ottla.client.admin.results import Results
 from ottla.client.errors import InvalidRequest, OttlaError
 from ottla.client.network import CoordinatorKind, broker_of
-from ottla.client.producer.transaction_requests import LAST_END_OF_VERSION_1
 from ottla.client.types import StagedTransaction, TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_producers import (
@@ -171,6 +170,9 @@ class ProducersAdmin(AdminPart):
         `Fenced` or INVALID_TXN_STATE: it is not open any more and was not ended this way, because its time was over,
         another producer took its id, or it was ended the other way.
         """
+        # An admin client that ends no transactions does not load the producer.
+        from ottla.client.producer.transaction_requests import LAST_END_OF_VERSION_1
+
         call = self._call(timeout)
         wanted = list(dict.fromkeys(staged))
         by_id = {one.transactional_id: one for one in wanted}

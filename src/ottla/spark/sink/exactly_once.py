@@ -26,10 +26,12 @@ nobody has to know how it was cut into tasks.
 3. Nobody but the driver ends what is decided. A transactional id belongs to one process (`staging`), which begins
    another transaction with it only when the last one has ended. So neither a late attempt of a task nor the repeated
    batch can shut out a transaction that was decided, or is about to be.
-4. What is aborted is not named by a decision, and will not be: the driver lists what is open *before* it decides or
-   concludes, and aborts what it does not need *after* its record stands, which proves that no other driver has decided
-   anything in between. It names producer id and epoch, so a transaction that was begun later is not meant.
-5. `abort` leaves everything alone as soon as there is a record for the batch, even one that does not stand yet.
+4. What is aborted is not named by a decision, and will not be. The driver that decides a batch lists what is open
+   *before*, and aborts what it does not need *after* its decision stands: all of that is of this batch or of an earlier
+   one, and both are decided now. A driver that finds its batch decided aborts only what tasks of its own run staged,
+   and so does `abort`, which leaves all alone as soon as there is a record for the batch, even one that does not stand
+   yet. Producer id and epoch are named, so a transaction that was begun later is never meant.
+5. Every batch is decided, also one without rows: a driver at batch 7 knows that nobody is at batch 9.
 
 ## What a crash leaves, and who repairs it
 
@@ -44,8 +46,8 @@ nobody has to know how it was cut into tasks.
 
 | something else happens         | then                                                                         |
 |--------------------------------|------------------------------------------------------------------------------|
-| a task fails                   | it aborts its own transaction; another attempt stages under another id       |
-| an executor dies               | its transactions stay open until step 6 of the commit                        |
+| a task fails                   | it aborts its own transaction; another attempt stages its rows               |
+| an executor dies               | its transactions stay open until step 6 of the next decision, or `abort`     |
 | two attempts of a task finish  | Spark takes the message of one; the other's transaction is aborted in step 6 |
 | two drivers run the query      | the first to decide wins; the other finds its decision, or is shut out       |
 | a broker dies                  | requests are repeated; decisions and open transactions are in its logs       |
@@ -76,6 +78,9 @@ if TYPE_CHECKING:
 
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
+# A streaming query's jobs are a group that has the id of its run.
+_RUN = "spark.jobGroup.id"
+_RUN_LETTERS = 12
 _ONLY_BATCH = 0
 
 Messages = Sequence[WriterCommitMessage | None]
@@ -91,28 +96,31 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
     @told_plainly
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
-        query_id, batch_id = _where_am_i()
+        query_id, run, batch_id = _where_am_i()
         key = f"{self._options.transactional_id_prefix}-{query_id}"
+        family = f"{key}-{run}"
         last = DecisionLog(self._options, key).last()
         if last is not None and last.batch_id > batch_id:
             raise superseded(key, batch_id, last)
         if last is not None and last.batch_id == batch_id:
-            return StagedRows(key, batch_id, None, was_decided=True)
-        staged, row_count = stage_rows(self._options, self._shape, key, iterator)
-        return StagedRows(key, batch_id, staged, row_count)
+            return StagedRows(key, family, batch_id, None, was_decided=True)
+        staged, row_count = stage_rows(self._options, self._shape, family, iterator)
+        return StagedRows(key, family, batch_id, staged, row_count)
 
     @told_plainly
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
         rows = _staged_rows(messages)
         if rows:
             is_repeated = any(one.was_decided for one in rows)
-            self.settlement(rows[0].key).commit(batchId, _transactions(rows), is_repeated=is_repeated)
+            settlement = self.settlement(rows[0].key)
+            settlement.commit(batchId, _transactions(rows), family=rows[0].family, is_repeated=is_repeated)
 
     @told_plainly
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
         rows = _staged_rows(messages)
         if rows:
-            self.settlement(rows[0].key).abort(batchId, _transactions(rows))
+            is_complete = len(rows) == len(messages)
+            self.settlement(rows[0].key).abort(batchId, family=rows[0].family, is_complete=is_complete)
 
     def settlement(self, key: str) -> Settlement:
         return Settlement(self._options, key)
@@ -130,15 +138,16 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
     @told_plainly
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
         staged, row_count = stage_rows(self._options, self._shape, self._key, iterator)
-        return StagedRows(self._key, _ONLY_BATCH, staged, row_count)
+        return StagedRows(self._key, self._key, _ONLY_BATCH, staged, row_count)
 
     @told_plainly
     def commit(self, messages: Messages) -> None:
-        self.settlement().commit(_ONLY_BATCH, _transactions(_staged_rows(messages)), is_repeated=False)
+        self.settlement().commit(_ONLY_BATCH, _transactions(_staged_rows(messages)), family=self._key)
 
     @told_plainly
     def abort(self, messages: Messages) -> None:
-        self.settlement().abort(_ONLY_BATCH, _transactions(_staged_rows(messages)))
+        is_complete = all(one is not None for one in messages)
+        self.settlement().abort(_ONLY_BATCH, family=self._key, is_complete=is_complete)
 
     def settlement(self) -> Settlement:
         return WriteSettlement(self._options, self._key)
@@ -151,8 +160,8 @@ class WriteSettlement(Settlement):
         decider.erase()
 
 
-def _where_am_i() -> tuple[str, int]:
-    """The query and the micro-batch that this task is part of."""
+def _where_am_i() -> tuple[str, str, int]:
+    """The query, the run of it and the micro-batch that this task is part of."""
     context = TaskContext.get()
     query_id = context.getLocalProperty(_QUERY) if context is not None else None
     batch_id = context.getLocalProperty(_BATCH) if context is not None else None
@@ -161,7 +170,8 @@ def _where_am_i() -> tuple[str, int]:
             "Spark does not say which micro-batch this task is part of: deliveryGuarantee=exactly-once works with "
             "micro-batches only, not with continuous or real-time triggers"
         )
-    return query_id, int(batch_id)
+    run_id = context.getLocalProperty(_RUN) or ""
+    return query_id, run_id.replace("-", "")[:_RUN_LETTERS] or "run", int(batch_id)
 
 
 def _staged_rows(messages: Messages) -> list[StagedRows]:

@@ -4,6 +4,7 @@
 """
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
 
 from ottla.client.errors import BrokerError, Fenced, OttlaError
@@ -17,6 +18,8 @@ from ottla.spark.sink.options import SinkOptions
 logger = logging.getLogger(__name__)
 
 _OPEN = "Ongoing"
+_ABORT_ROUNDS = 5
+_ABORT_ROUND_SECONDS = 0.75
 _NOT_OPEN_ANY_MORE = frozenset(
     {
         ErrorCode.INVALID_TXN_STATE,
@@ -50,22 +53,23 @@ class Settlement:
     def _admin(self) -> Admin:
         return clients.admin(self._options.connection_settings("driver"))
 
-    def commit(self, batch_id: int, staged: Sequence[StagedTransaction], *, is_repeated: bool) -> None:
-        """Make a batch count as a whole.
+    def commit(
+        self, batch_id: int, staged: Sequence[StagedTransaction], *, family: str, is_repeated: bool = False
+    ) -> None:
+        """Make a batch count as a whole. `family` is how all transactional ids of this run of the query begin.
 
         1. Shut out other drivers of the query, and settle the decision that one may have had under way.
         2. See whether the batch was decided before, and which transactions of the query are open.
         3. If it was not, decide it: from here on it counts.
         4. Commit the transactions of the decision.
         5. Write down that this is done.
-        6. Abort what was open in step 2 and is not of the decision: attempts of tasks that failed or came second.
+        6. Abort what was open in step 2 and is not of the decision: attempts of tasks that failed or came second. Where
+           the batch was decided before, only those of this run: another driver may be further by now.
         """
         with Decider(self._options, self._log) as decider:
             decision = self._decision_of(batch_id, is_repeated=is_repeated)
-            still_open = self._open_transactions()
+            still_open = self._open_transactions(self._key if decision is None else family)
             if decision is None:
-                if not staged:
-                    return
                 self._expect_open(batch_id, staged, still_open)
                 decision = Decision(batch_id, DecisionState.DECIDED, tuple(staged))
                 self.decide(decider, decision)
@@ -74,10 +78,18 @@ class Settlement:
             self.conclude(decider, decision)
             self._abort(one for one in still_open if one not in decision.transactions)
 
-    def abort(self, batch_id: int, staged: Sequence[StagedTransaction]) -> None:
-        """Abort what tasks staged, unless a decision stands or may come to stand: then the next driver settles it."""
-        if staged and not self._log.may_have_decided(batch_id):
-            self._abort(staged)
+    def abort(self, batch_id: int, *, family: str, is_complete: bool) -> None:
+        """Abort what tasks staged, unless a decision stands or may come to stand: then the next driver settles it.
+
+        Tasks that did not come to their end (`is_complete` is false) may still be about to: Spark gives a Python process
+        two seconds before it kills it. They are waited for, so that nothing of them keeps readers from going on.
+        """
+        if self._log.may_have_decided(batch_id):
+            return
+        for round_number in range(1 if is_complete else _ABORT_ROUNDS):
+            if round_number:
+                time.sleep(_ABORT_ROUND_SECONDS)
+            self._abort(self._open_transactions(family))
 
     # The steps. Each leaves something behind that the next driver can go on from.
 
@@ -116,13 +128,13 @@ class Settlement:
             )
         return None
 
-    def _open_transactions(self) -> list[StagedTransaction]:
-        """All of the query's but the decider's, as the coordinators know them now."""
+    def _open_transactions(self, family: str) -> list[StagedTransaction]:
+        """All that begin with this but the decider's, as the coordinators know them now."""
         admin = self._admin
         mine = [
             one.transactional_id
             for one in admin.list_transactions(states=[_OPEN])
-            if one.transactional_id.startswith(f"{self._key}-") and one.transactional_id != decider_id(self._key)
+            if one.transactional_id.startswith(f"{family}-") and one.transactional_id != decider_id(self._key)
         ]
         described = admin.describe_transactions(mine).succeeded.values() if mine else ()
         return [

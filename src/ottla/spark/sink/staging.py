@@ -4,6 +4,10 @@ A transactional id belongs to one Python process for as long as it lives, and ha
 transaction with it, so no late attempt of a task can shut out the one whose rows were decided. The process uses an id
 again for a later task once its transaction was ended, by whoever did that, and takes another one otherwise; so there
 are as many ids as a process has tasks in one batch, and not one for each task ever.
+
+    ottla-spark-<query>-<run>-<process>-<number>
+    `---- key --------´                                  the decisions of a query
+    `---- family -----------´                            what one driver may abort when its batch has failed
 """
 
 import os
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 _ENDED_STATES = ("CompleteCommit", "CompleteAbort", "Empty")
 # Before its epochs are used up an id is retired: the end of the last one would come with another producer id.
 _LAST_GOOD_EPOCH = 30_000
-_MOST_KEYS = 64
+_MOST_FAMILIES = 64
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class StagedRows(WriterCommitMessage):
     because the batch had been decided before."""
 
     key: str
+    family: str
     batch_id: int
     transaction: StagedTransaction | None
     row_count: int = 0
@@ -47,13 +52,13 @@ class StagedRows(WriterCommitMessage):
 
 @dataclass
 class _Ids:
-    """The transactional ids of this process for one query, with the epoch that each was last used with."""
+    """The transactional ids of this process for one family, with the epoch that each was last used with."""
 
     process: str
     epochs: dict[str, int] = field(default_factory=dict)
 
-    def new(self, key: str) -> str:
-        name = f"{key}-{self.process}-{len(self.epochs)}"
+    def new(self, family: str) -> str:
+        name = f"{family}-{self.process}-{len(self.epochs)}"
         self.epochs[name] = -1
         return name
 
@@ -62,40 +67,40 @@ _ids: dict[str, _Ids] = {}
 _owner = 0
 
 
-def ids_of(key: str) -> _Ids:
+def ids_of(family: str) -> _Ids:
     """Made anew in a process that was forked from one that had some."""
     global _owner
     if _owner != os.getpid():
         _ids.clear()
         _owner = os.getpid()
-    found = _ids.pop(key, None) or _Ids(secrets.token_hex(6))
-    _ids[key] = found
-    while len(_ids) > _MOST_KEYS:
+    found = _ids.pop(family, None) or _Ids(secrets.token_hex(6))
+    _ids[family] = found
+    while len(_ids) > _MOST_FAMILIES:
         del _ids[next(iter(_ids))]
     return found
 
 
-def take_id(key: str, admin: Admin) -> str:
+def take_id(family: str, admin: Admin) -> str:
     """A transactional id of this process that has no open transaction."""
-    ids = ids_of(key)
+    ids = ids_of(family)
     used = [name for name, epoch in ids.epochs.items() if epoch < _LAST_GOOD_EPOCH]
     if used:
         described = admin.describe_transactions(used).succeeded
         for name in used:
             if name in described and described[name].state in _ENDED_STATES:
                 return name
-    return ids.new(key)
+    return ids.new(family)
 
 
 def stage_rows(
-    options: SinkOptions, shape: RowShape, key: str, batches: "Iterator[pa.RecordBatch]"
+    options: SinkOptions, shape: RowShape, family: str, batches: "Iterator[pa.RecordBatch]"
 ) -> tuple[StagedTransaction | None, int]:
     """Write all rows in one transaction, and leave it open; None where there are no rows."""
     tables = gathered(batches)
     first = next(tables, None)
     if first is None:
         return None, 0
-    transactional_id = take_id(key, clients.admin(options.connection_settings("task")))
+    transactional_id = take_id(family, clients.admin(options.connection_settings("task")))
     settings: dict[str, object] = {**options.staging_settings, "transactional.id": transactional_id}
     with Producer[Any, Any](config=settings) as producer:
         _initialize(producer, settings)
@@ -106,7 +111,7 @@ def stage_rows(
         sender.finish()
         staged = producer.stage_transaction()
     if staged is not None:
-        ids_of(key).epochs[transactional_id] = staged.epoch
+        ids_of(family).epochs[transactional_id] = staged.epoch
     return staged, sender.row_count
 
 

@@ -8,7 +8,7 @@ from ottla.spark.sink import clients
 from ottla.spark.sink.options import SinkOptions
 
 # How long a broker that creates topics by itself may take for one.
-_CREATION_MS = 10_000
+_CREATION_MS = 3_000
 _known: set[tuple[object, ...]] = set()
 
 
