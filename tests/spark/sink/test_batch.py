@@ -24,8 +24,8 @@ _EVERYTHING = (
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 def test_the_same_records_as_the_connector(spark: Any, target: Target, guarantee: str) -> None:
-    """Nulls, headers and partitions, in the order of the rows. Where neither key nor partition says where a record goes,
-    clients choose as they like: such rows are compared without their place."""
+    """Nulls, headers and partitions, in the order of the rows. Where neither key nor partition says where a record
+    goes, clients choose as they like: such rows are compared without their place."""
     frame = spark.range(0, _ROWS, 1, 1).selectExpr(*_EVERYTHING)
     ours, theirs = target.topic(_PARTITIONS), target.topic(_PARTITIONS)
     write(frame, "ottla", target, topic=ours, deliveryGuarantee=guarantee)

@@ -63,7 +63,8 @@ class Query:
     def __init__(self, target: Target, topic: str, **options: object) -> None:
         self.target = target
         self.topic = topic
-        self.key = f"ottla-spark-query-{next(_query_numbers)}"
+        self.key = f"ottla-spark-query{next(_query_numbers)}"
+        self.run = 1
         self.options = read_options(options_of(target, topic=topic, deliveryGuarantee="exactly-once", **options))
         ensure_topic(self.options)
 
@@ -79,7 +80,7 @@ class Query:
                 }
             )
             shape = RowShape(self.topic, has_key=False, has_headers=False, has_partition=True)
-            staged, count = stage_rows(self.options, shape, self.key, iter([batch_rows]))
+            staged, count = stage_rows(self.options, shape, self.family, iter([batch_rows]))
             assert staged is not None
             assert count == len(numbers)
             found.append(staged)
@@ -91,7 +92,14 @@ class Query:
         return driver
 
     def commit(self, batch: int, staged: list[StagedTransaction], *, repeats: bool = False) -> None:
-        self.driver().commit(batch, staged, is_repeated=repeats)
+        self.driver().commit(batch, staged, family=self.family, is_repeated=repeats)
+
+    def abort(self, batch: int, *, is_complete: bool = True) -> None:
+        self.driver().abort(batch, family=self.family, is_complete=is_complete)
+
+    @property
+    def family(self) -> str:
+        return f"{self.key}-{self.run}"
 
     @property
     def log(self) -> DecisionLog:
@@ -101,7 +109,7 @@ class Query:
         listed = self.target.admin.list_transactions(states=["Ongoing"])
         return [one.transactional_id for one in listed if one.transactional_id.startswith(self.key)]
 
-    def visible(self) -> list[bytes | None]:
+    def visible(self) -> list[bytes]:
         return values(self.target, self.topic, _PARTITIONS)
 
 
@@ -126,7 +134,7 @@ def test_a_batch_appears_as_a_whole_when_it_is_committed(query: Query) -> None:
 def test_what_was_not_decided_is_written_anew_and_the_old_attempt_is_aborted(query: Query) -> None:
     staged = query.stage(0, tasks=2)
     with pytest.raises(Crash):
-        query.driver(dies="before the decision").commit(0, staged, is_repeated=False)
+        query.driver(dies="before the decision").commit(0, staged, family=query.family)
     assert query.log.last() is None
     again = query.stage(0, tasks=5)
     assert not set(again) & set(staged)
@@ -141,7 +149,7 @@ def test_what_was_not_decided_is_written_anew_and_the_old_attempt_is_aborted(que
 def test_what_was_decided_is_rolled_forward(query: Query, crash: dict[str, Any]) -> None:
     staged = query.stage(0, tasks=3)
     with pytest.raises(Crash):
-        query.driver(**crash).commit(0, staged, is_repeated=False)
+        query.driver(**crash).commit(0, staged, family=query.family)
     decided = query.log.last()
     assert decided == Decision(0, DecisionState.DECIDED, tuple(staged))
     query.commit(0, [], repeats=True)
@@ -153,7 +161,7 @@ def test_what_was_decided_is_rolled_forward(query: Query, crash: dict[str, Any])
 
 def test_a_repetition_after_the_end_changes_nothing(query: Query) -> None:
     with pytest.raises(Crash):
-        query.driver(dies="at the end").commit(0, query.stage(0, tasks=2), is_repeated=False)
+        query.driver(dies="at the end").commit(0, query.stage(0, tasks=2), family=query.family)
     for _ in range(2):
         query.commit(0, [], repeats=True)
     assert query.visible() == rows_of(0)
@@ -166,6 +174,29 @@ def test_rows_that_were_staged_for_a_batch_that_another_driver_decided_are_abort
     query.commit(0, second)
     assert query.visible() == rows_of(0)
     assert query.open() == []
+
+
+def test_a_driver_that_repeats_an_old_batch_leaves_alone_what_a_newer_one_has_staged(query: Query) -> None:
+    """The newer one is at the next batch already, and has yet to decide it."""
+    query.commit(0, query.stage(0, tasks=2))
+    query.run = 2
+    newer = query.stage(1, tasks=2)
+    query.run = 1
+    leftover = query.stage(0, tasks=1)
+    query.commit(0, [], repeats=True)
+    assert sorted(query.open()) == sorted(one.transactional_id for one in newer)
+    query.abort(1, is_complete=False)
+    assert leftover[0].transactional_id not in query.open()
+    query.run = 2
+    query.commit(1, newer)
+    assert query.visible() == rows_of(0, 1)
+
+
+def test_a_batch_without_rows_is_decided_too(query: Query) -> None:
+    query.commit(7, [])
+    assert query.log.last() == Decision(7, DecisionState.ENDED, ())
+    with pytest.raises(BatchSuperseded):
+        query.commit(6, query.stage(6, tasks=1))
 
 
 def test_a_driver_that_was_replaced_cannot_decide(query: Query) -> None:
@@ -195,8 +226,8 @@ def test_attempts_that_nobody_took_are_aborted_with_the_commit(query: Query) -> 
 
 
 def test_abort_ends_what_was_staged(query: Query) -> None:
-    staged = query.stage(0, tasks=2)
-    query.driver().abort(0, staged)
+    query.stage(0, tasks=2)
+    query.abort(0)
     assert query.open() == []
     assert query.visible() == []
 
@@ -206,8 +237,8 @@ def test_abort_never_undoes_what_was_decided(query: Query, crash: dict[str, Any]
     """Spark calls it with all messages when a commit failed half way."""
     staged = query.stage(0, tasks=3)
     with pytest.raises(Crash):
-        query.driver(**crash).commit(0, staged, is_repeated=False)
-    query.driver().abort(0, staged)
+        query.driver(**crash).commit(0, staged, family=query.family)
+    query.abort(0)
     query.commit(0, [], repeats=True)
     assert query.visible() == rows_of(0)
 
@@ -222,7 +253,7 @@ def test_abort_leaves_alone_what_a_decision_under_way_may_still_make_count(query
             query.options.decisions_topic, decision, key=query.key.encode(), partition=query.log.partition
         )
         delivery.result(10)
-        query.driver().abort(0, staged)
+        query.abort(0)
         assert sorted(set(query.open()) - {decider.transactional_id}) == sorted(one[0] for one in staged)
         producer.commit_transaction()
     query.commit(0, [], repeats=True)
@@ -235,7 +266,7 @@ def test_a_transaction_that_is_gone_before_the_decision_lets_the_batch_be_repeat
     with pytest.raises(StagedRowsLost, match=f"1 of its 3 transactions .* the first is {staged[1].transactional_id}"):
         query.commit(0, staged)
     assert query.log.last() is None
-    query.driver().abort(0, staged)
+    query.abort(0)
     query.commit(0, query.stage(0, tasks=2))
     assert query.visible() == rows_of(0)
 
@@ -243,7 +274,7 @@ def test_a_transaction_that_is_gone_before_the_decision_lets_the_batch_be_repeat
 def test_a_decided_transaction_that_is_gone_fails_the_query_by_name(query: Query) -> None:
     staged = query.stage(0, tasks=3)
     with pytest.raises(Crash):
-        query.driver(dies="after the decision").commit(0, staged, is_repeated=False)
+        query.driver(dies="after the decision").commit(0, staged, family=query.family)
     query.target.admin.end_transactions(staged[:1], commit=False).raise_for_errors()
     for _ in range(2):
         with pytest.raises(
@@ -253,7 +284,7 @@ def test_a_decided_transaction_that_is_gone_fails_the_query_by_name(query: Query
     lenient = read_options(
         options_of(query.target, topic=query.topic, deliveryGuarantee="exactly-once", failOnDataLoss="false")
     )
-    Settlement(lenient, query.key).commit(0, [], is_repeated=True)
+    Settlement(lenient, query.key).commit(0, [], family=query.family, is_repeated=True)
     assert query.visible() == sorted(row for row in rows_of(0) if int(row[2:]) % 3)
     query.commit(1, query.stage(1, tasks=1))
     assert query.visible()[-12:] == rows_of(1)
@@ -262,11 +293,11 @@ def test_a_decided_transaction_that_is_gone_fails_the_query_by_name(query: Query
 def test_a_process_uses_its_ids_again_once_they_are_free(query: Query) -> None:
     for batch in range(4):
         query.commit(batch, query.stage(batch, tasks=2))
-    assert len(ids_of(query.key).epochs) == 2
+    assert len(ids_of(query.family).epochs) == 2
     assert query.visible() == rows_of(0, 1, 2, 3)
     query.stage(4, tasks=1)
     query.stage(4, tasks=2)
-    assert len(ids_of(query.key).epochs) == 3
+    assert len(ids_of(query.family).epochs) == 3
 
 
 def test_a_timeout_that_brokers_do_not_allow_is_named(target: Target) -> None:

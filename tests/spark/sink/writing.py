@@ -49,5 +49,6 @@ def stored(target: Target, topic: str, partitions: int = 1, isolation: str = "re
     )
 
 
-def values(target: Target, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[bytes | None]:
+def values(target: Target, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[bytes]:
+    """Sorted, so that batches and partitions do not matter."""
     return sorted(record.value or b"" for record in stored(target, topic, partitions, isolation))

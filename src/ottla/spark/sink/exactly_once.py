@@ -165,7 +165,7 @@ def _where_am_i() -> tuple[str, str, int]:
     context = TaskContext.get()
     query_id = context.getLocalProperty(_QUERY) if context is not None else None
     batch_id = context.getLocalProperty(_BATCH) if context is not None else None
-    if query_id is None or batch_id is None:
+    if context is None or query_id is None or batch_id is None:
         raise OttlaError(
             "Spark does not say which micro-batch this task is part of: deliveryGuarantee=exactly-once works with "
             "micro-batches only, not with continuous or real-time triggers"

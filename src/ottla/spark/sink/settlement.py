@@ -18,7 +18,7 @@ from ottla.spark.sink.options import SinkOptions
 logger = logging.getLogger(__name__)
 
 _OPEN = "Ongoing"
-_ABORT_ROUNDS = 5
+_ABORT_ROUNDS = 4
 _ABORT_ROUND_SECONDS = 0.75
 _NOT_OPEN_ANY_MORE = frozenset(
     {
@@ -81,8 +81,8 @@ class Settlement:
     def abort(self, batch_id: int, *, family: str, is_complete: bool) -> None:
         """Abort what tasks staged, unless a decision stands or may come to stand: then the next driver settles it.
 
-        Tasks that did not come to their end (`is_complete` is false) may still be about to: Spark gives a Python process
-        two seconds before it kills it. They are waited for, so that nothing of them keeps readers from going on.
+        Tasks that did not come to their end (`is_complete` is false) may still be about to: Spark gives a Python
+        process two seconds before it kills it. They are waited for, so that nothing of theirs holds readers up.
         """
         if self._log.may_have_decided(batch_id):
             return

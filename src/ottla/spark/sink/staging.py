@@ -6,8 +6,8 @@ again for a later task once its transaction was ended, by whoever did that, and 
 are as many ids as a process has tasks in one batch, and not one for each task ever.
 
     ottla-spark-<query>-<run>-<process>-<number>
-    `---- key --------´                                  the decisions of a query
-    `---- family -----------´                            what one driver may abort when its batch has failed
+    |----- key -------|                                  has decisions
+    |----- family ----------|                            may be aborted by the driver of that run
 """
 
 import os
