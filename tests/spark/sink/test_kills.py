@@ -29,6 +29,7 @@ from tests.spark.sink.mortal import DRIVER_STEPS
 from tests.spark.sink.writing import values
 
 from ottla import Admin, Producer
+from ottla.spark.home import quick_spark_home
 
 pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
 
@@ -36,7 +37,7 @@ _IS_SOAK = bool(os.environ.get("OTTLA_SOAK"))
 _KILLS = 20 if _IS_SOAK else 2
 _PARTITIONS = 3
 _ROWS_PER_BATCH = 60
-_BATCHES_PER_KILL = 5
+_BATCHES_PER_KILL = 3
 _RUN_SECONDS = 180.0
 
 # The first ones; the rest of a long run is chosen at random.
@@ -53,15 +54,15 @@ _CLUSTER = {
 class Job:
     """One life of the driver."""
 
-    def __init__(self, directory: Path, description: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, spark_home: Path, description: dict[str, Any]) -> None:
         self.directory = directory
         self.log_path = directory / "driver.log"
-        environment = {**os.environ, "PYTHONPATH": WORKERS_PYTHONPATH, "PYSPARK_PYTHON": sys.executable}
+        places = {"SPARK_HOME": str(spark_home), "PYTHONPATH": WORKERS_PYTHONPATH, "PYSPARK_PYTHON": sys.executable}
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.spark.sink.mortal", json.dumps(description)],
                 cwd=REPOSITORY,
-                env=environment,
+                env={**os.environ, **places},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -108,6 +109,7 @@ class Lives:
         self.choices = choices
         self.source, self.sink = target.topic(_PARTITIONS), target.topic(_PARTITIONS)
         self._directory = directory
+        self._home = quick_spark_home(directory / "spark")
         self._count = 0
 
     def start(self, step: str = "") -> Job:
@@ -133,9 +135,9 @@ class Lives:
             "checkpoint": str(self._directory / "checkpoint"),
             "rows_per_batch": _ROWS_PER_BATCH,
             "tasks": _PARTITIONS + self._count % 3,
-            "fate": {"step": step, "commits": self.choices.randint(1, 3), "directory": str(directory)},
+            "fate": {"step": step, "commits": self.choices.randint(1, 2), "directory": str(directory)},
         }
-        return Job(directory, description)
+        return Job(directory, self._home, description)
 
     def suffer(self, victim: str, server: ServerProcess) -> bool:
         """One life that ends by a kill, or goes on after one: whether it survived, and came to the end of the input."""
