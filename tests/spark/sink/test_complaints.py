@@ -68,7 +68,8 @@ def test_overwriting_a_topic_is_refused(frame: Any, ottla_target: Target) -> Non
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_rows_that_cannot_be_written(spark: Any, target: Target, guarantee: str) -> None:
+def test_rows_that_cannot_be_written(spark: Any, ottla_target: Target, guarantee: str) -> None:
+    target = ottla_target
     topic = target.topic()
     wrong = {
         r"column topic is null in some rows": [f"if(id = 5, null, '{topic}') AS topic", "'x' AS value"],
