@@ -208,6 +208,14 @@ def test_a_driver_that_was_replaced_cannot_decide(query: Query) -> None:
     assert query.log.last() == Decision(0, DecisionState.DECIDED, tuple(staged))
 
 
+def test_a_decision_may_name_very_many_transactions(query: Query) -> None:
+    many = tuple(StagedTransaction(f"{query.family}-process-{number}", number, 0) for number in range(15_000))
+    decision = Decision(0, DecisionState.DECIDED, many)
+    with Decider(query.options, query.log) as decider:
+        decider.write(decision)
+    assert query.log.last() == decision
+
+
 def test_a_batch_that_was_overtaken_is_refused(query: Query) -> None:
     query.commit(4, query.stage(4, tasks=1))
     late = query.stage(3, tasks=1)

@@ -38,8 +38,8 @@ def write_rows(options: SinkOptions, shape: RowShape, batches: "Iterator[pa.Reco
         sender.send_all(batches)
         sender.finish()
     except BaseException:
-        # What is left in its buffer belongs to a task that has failed.
-        clients.forget(clients.name_of("producer", settings))
+        # What is left in its buffer belongs to a task that has failed, perhaps because no broker takes it.
+        clients.forget(clients.name_of("producer", settings), timeout=0)
         raise
     return Written(sender.row_count)
 

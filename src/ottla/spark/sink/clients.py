@@ -25,11 +25,11 @@ def kept(name: object, make: Callable[[], Client]) -> Client:
     return client
 
 
-def forget(name: object) -> None:
-    """Close a client that is of no use any more; the next one of its name is made anew."""
+def forget(name: object, **how: object) -> None:
+    """Close a client that is of no use any more, `how` it likes it; the next one of its name is made anew."""
     client = _clients.pop(name, None)
     if client is not None:
-        client.close()
+        client.close(**how)
 
 
 def name_of(kind: str, settings: Mapping[str, object]) -> tuple[object, ...]:

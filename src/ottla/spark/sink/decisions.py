@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 
 from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError, Fenced, OttlaError, Unfinished
+from ottla.client.sync.admin import Admin
 from ottla.client.sync.consumer import Consumer
 from ottla.client.sync.producer import Producer
 from ottla.client.types import StagedTransaction
@@ -33,6 +34,7 @@ _POLL_SECONDS = 0.2
 # Two deciders' lives: whatever is open when a read begins is settled by then.
 _DECIDER_TIMEOUT_MS = 15_000
 _PATIENCE_SECONDS = 40.0
+_LARGEST_DECISION_BYTES = 16 * 1024 * 1024
 _TOPIC_SETTINGS = {
     "cleanup.policy": "compact",
     # What was superseded goes soon: a new process reads a partition from its start.
@@ -79,11 +81,20 @@ class Decision:
         return cls(fields["batch"], DecisionState(fields["state"]), transactions)
 
 
+_known_topics: set[tuple[object, ...]] = set()
+
+
 def ensure_topic(options: SinkOptions) -> None:
-    """Create the topic where it is missing, with the broker's own number of replicas."""
+    """Create the topic where it is missing, with the broker's own number of replicas; looked at once in a process."""
     settings = options.connection_settings("driver")
     name = options.decisions_topic
-    admin = clients.admin(settings)
+    known = (name, *clients.name_of("topic", settings))
+    if known not in _known_topics:
+        _create_if_missing(name, clients.admin(settings))
+        _known_topics.add(known)
+
+
+def _create_if_missing(name: str, admin: Admin) -> None:
     found = admin.describe_topics(name)
     if name in found.errors:
         topic = NewTopic(name, partitions=PARTITIONS, configs=_TOPIC_SETTINGS)
@@ -197,6 +208,9 @@ class Decider:
             "transactional.id": self.transactional_id,
             "transaction.timeout.ms": _DECIDER_TIMEOUT_MS,
             "linger.ms": 0,
+            # A batch of ten thousand tasks has a megabyte of names, most of which is the same.
+            "compression.type": "zstd",
+            "max.request.size": _LARGEST_DECISION_BYTES,
         }
         self._producer: Producer[Any, Any] = Producer(config=settings)
         self._producer.init_transactions()
