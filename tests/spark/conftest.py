@@ -58,6 +58,16 @@ class Target:
         return name
 
 
+def workers_environment() -> dict[str, str]:
+    """For a driver in a process of its own: this interpreter, and the sources of this tree, for it and its workers."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": WORKERS_PYTHONPATH,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
 class _Session:
     """The one session of this process, made again where a test elsewhere has stopped it."""
 
@@ -85,7 +95,10 @@ class _Session:
             builder = SparkSession.builder.master("local[2]").appName("ottla-spark")
             for name, value in self._settings.items():
                 builder = builder.config(name, value)
-            self._spark = builder.getOrCreate()
+            with pytest.MonkeyPatch.context() as patch:
+                # Spark's own look for data sources goes by the environment of its JVM.
+                patch.setenv("PYTHONPATH", WORKERS_PYTHONPATH)
+                self._spark = builder.getOrCreate()
             self._spark.sparkContext.setLogLevel("OFF")
             register(self._spark)
         return self._spark
@@ -102,6 +115,9 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Session]:
         jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
     except PeerMissing as missing:
         pytest.skip(str(missing))
+    from ottla.spark.home import quick_spark_home
+
+    os.environ.setdefault("SPARK_HOME", str(quick_spark_home(tmp_path_factory.mktemp("spark-home"))))
     session = _Session(jars, str(tmp_path_factory.mktemp("warehouse")))
     yield session
     session.stop()

@@ -10,9 +10,9 @@
 | `datasource`      | `OttlaDataSource`, which Spark makes for every read and write                      |
 | `client_settings` | from `kafka.*` options to settings of clients                                      |
 | `source`, `sink`  | the two directions                                                                 |
+| `home`            | a SPARK_HOME whose Python processes start faster                                   |
 
-Where the package is installed, Spark finds the format by itself (`pyspark_ottla`); `register` also lets Spark push
-filters into it.
+Where the package is installed, Spark finds the format by itself (`pyspark_ottla`).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,18 @@ __all__ = ["OttlaDataSource", "register"]
 _FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-def register(spark: "SparkSession") -> None:
-    """Make `format("ottla")` known to a session, and let it push filters of batch queries into Python sources."""
+def register(spark: "SparkSession", *, push_filters: bool = False) -> None:
+    """Make `format("ottla")` known to a session.
+
+    `push_filters` lets Spark push filters of batch queries into Python sources. It is off, as Spark has it, for a
+    reason: Spark 4.2 keeps the plan of a pushed filter with the DataFrame, so that the next query of the same DataFrame
+    that has no filter to push gets the rows of the one before. Call `load()` anew for each query where it is on.
+    """
     from ottla.spark.datasource import OttlaDataSource
 
     spark.dataSource.register(OttlaDataSource)
-    spark.conf.set(_FILTER_PUSHDOWN, "true")
+    if push_filters:
+        spark.conf.set(_FILTER_PUSHDOWN, "true")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from ottla.client.errors import OttlaError
 from ottla.spark.source.failures import SchemaError, told_plainly
 
 NAME = "ottla"
@@ -46,14 +47,16 @@ class OttlaDataSource(DataSource):
         options = read_options(self.options, is_stream=False)
         return BatchReader(options, projection_of(schema, options.value_format))
 
-    @told_plainly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from ottla.spark.source.columns import projection_of
         from ottla.spark.source.options import read_options
-        from ottla.spark.source.stream import StreamReader
+        from ottla.spark.source.stream import RefusedStream, StreamReader
 
-        options = read_options(self.options, is_stream=True)
-        return StreamReader(options, projection_of(schema, options.value_format))
+        try:
+            options = read_options(self.options, is_stream=True)
+            return StreamReader(options, projection_of(schema, options.value_format))
+        except OttlaError as error:
+            return RefusedStream(error)
 
     @told_plainly
     def writer(self, schema: StructType, overwrite: bool) -> Any:

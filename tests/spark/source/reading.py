@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ class Query:
         self._checkpoint = checkpoint
         self._options = options
         self.batches: dict[int, list[tuple[Any, ...]]] = {}
+        self.on_batch: Callable[[], object] = lambda: None
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -84,6 +85,7 @@ class Query:
 
     def start(self, name: str = "ottla", trigger: dict[str, Any] | None = None, **changed: object) -> Any:
         def collect(frame: Any, number: int) -> None:
+            self.on_batch()
             self.batches[number] = [tuple(row) for row in frame.collect()]
 
         stream = reader(self._spark.readStream, name, self._target, **{**self._options, **changed}).load()

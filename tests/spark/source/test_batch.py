@@ -30,8 +30,7 @@ def test_transactions(spark: Any, target: Target) -> None:
     """Committed, aborted and open ones; markers are offsets without rows, also at the end of a range."""
     topic = target.topic(2)
     write(target, topic, numbered(10))
-    settings = {"transactional_id": f"txn-{topic}", "linger_ms": 0}
-    with Producer(target.bootstrap, **settings) as producer:
+    with Producer(target.bootstrap, transactional_id=f"txn-{topic}", linger_ms=0) as producer:
         producer.init_transactions()
         for number in range(6):
             producer.begin_transaction()

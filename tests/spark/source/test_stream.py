@@ -60,9 +60,7 @@ def test_a_stream_begins_with_what_comes_after_it(spark: Any, target: Target, tm
     assert [row[1] for row in query.rows] == numbered(2, 5) + numbered(3, 100)
 
 
-def test_a_first_batch_that_failed_is_the_same_when_it_is_run_again(
-    spark: Any, target: Target, tmp_path: Path
-) -> None:
+def test_a_first_batch_that_failed_is_the_same_when_it_is_run_again(spark: Any, target: Target, tmp_path: Path) -> None:
     """Its start is not in Spark's log. The latest offsets, and the partitions, are others by then."""
     topic = target.topic(2)
     write(target, topic, numbered(5))

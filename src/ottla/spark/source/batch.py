@@ -1,7 +1,7 @@
 """The reader of a batch query. It is made in a planning process, pickled there, and used by tasks."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -58,10 +58,9 @@ class _Pushing:
     session never calls it, so it is shown the base class's.
     """
 
-    __func__: ClassVar[Any] = DataSourceReader.pushFilters
-
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
+        self.__func__: Any = DataSourceReader.pushFilters
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         return self._reader.take_filters(filters)

@@ -6,7 +6,7 @@ for those that ask for late records, a range begins where the broker finds the f
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import eq, ge, gt, le, lt
 from typing import Any, Final
@@ -99,16 +99,15 @@ class Pushed:
 
     def narrow(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Ranges of the partitions that are allowed, without the offsets that are not."""
+        bounds = [_bounds(one.operator, one.values[0]) for one in self.conditions if one.column == "offset"]
+        allowed = [one for one in ranges if self.allows(one.topic_partition)]
+        if not bounds:
+            return allowed
+        low, high = max(first for first, _ in bounds), min(end for _, end in bounds)
         narrowed = []
-        for one in ranges:
-            if not self.allows(one.topic_partition):
-                continue
-            start, end = one.start, one.end
-            for condition in self.conditions:
-                if condition.column == "offset":
-                    low, high = _bounds(condition.operator, condition.values[0])
-                    start, end = max(start, low), min(end, high)
-            narrowed.append(one.cut(min(start, one.end), max(min(end, one.end), min(start, one.end))))
+        for one in allowed:
+            start = min(max(one.start, low), one.end)
+            narrowed.append(replace(one.cut(start, max(min(one.end, high), start)), is_to_latest=False))
         return narrowed
 
     def first_time_ms(self) -> int | None:

@@ -23,7 +23,8 @@ class OffsetRange(InputPartition):
     """The records from `start` up to `end`, which is not included.
 
     `is_from_earliest`: the user asked for whatever is there, so records that retention has taken since the plan was
-    made are no loss.
+    made are no loss. `is_to_latest`: the user asked for everything, and Spark plans a DataFrame once, however often it
+    is used; so what came since then is read, too.
     """
 
     topic: str
@@ -31,6 +32,7 @@ class OffsetRange(InputPartition):
     start: int
     end: int
     is_from_earliest: bool = False
+    is_to_latest: bool = False
 
     @property
     def size(self) -> int:
@@ -42,7 +44,8 @@ class OffsetRange(InputPartition):
 
     def cut(self, start: int, end: int) -> "OffsetRange":
         is_from_earliest = self.is_from_earliest and start == self.start
-        return OffsetRange(self.topic, self.partition, start, end, is_from_earliest)
+        is_to_latest = self.is_to_latest and end == self.end
+        return OffsetRange(self.topic, self.partition, start, end, is_from_earliest, is_to_latest)
 
 
 def data_loss(what: str) -> DataLoss:
@@ -76,13 +79,19 @@ def batch_ranges(options: SourceOptions, lookup: Lookup) -> list[OffsetRange]:
         if start < end and (start < first or end > last) and options.is_failing_on_loss:
             raise data_loss(f"offsets {start} to {end} of {partition} were asked for, and it has {first} to {last}")
         start, end = max(start, first), min(end, last)
-        ranges.append(OffsetRange(*partition, min(start, end), end, is_from_earliest=partition in starts.at_earliest))
+        ranges.append(
+            OffsetRange(
+                *partition,
+                min(start, end),
+                end,
+                is_from_earliest=partition in starts.at_earliest,
+                is_to_latest=partition in ends.at_latest,
+            )
+        )
     return ranges
 
 
-def stream_ranges(
-    starts: Offsets, ends: Offsets, lookup: Lookup, *, is_failing_on_loss: bool, assume_present: bool = False
-) -> list[OffsetRange]:
+def stream_ranges(starts: Offsets, ends: Offsets, lookup: Lookup, *, is_failing_on_loss: bool) -> list[OffsetRange]:
     """The ranges between two offsets of a stream.
 
     A partition that the start does not have is new and read from its first record. What is missing is an error with
@@ -116,8 +125,13 @@ def stream_ranges(
 
 
 def split(ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None) -> list[OffsetRange]:
-    """Ranges with records, large ones cut into several."""
-    found = [one for one in ranges if one.size > 0]
+    """Ranges that have records, large ones cut into several, and those that may have some when they are read."""
+    ranges = list(ranges)
+    empty = [one for one in ranges if one.size <= 0 and one.is_to_latest]
+    return _split([one for one in ranges if one.size > 0], min_partitions, max_records) + empty
+
+
+def _split(found: list[OffsetRange], min_partitions: int | None, max_records: int | None) -> list[OffsetRange]:
     if max_records is not None:
         found = [piece for one in found for piece in _cut_evenly(one, math.ceil(one.size / max_records))]
     if min_partitions is None or len(found) >= min_partitions:

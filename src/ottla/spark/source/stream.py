@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ottla.client.errors import OttlaError
 from ottla.spark.source.admission import Patience, at_most
 from ottla.spark.source.cluster import Lookup, Resolved
 from ottla.spark.source.columns import Projection
@@ -95,6 +96,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_course": None}
+
+
+class RefusedStream(StreamReader):
+    """In the place of a reader that cannot be made. Spark loses what is raised while a stream's reader is made, but
+    not what its methods raise."""
+
+    def __init__(self, error: OttlaError) -> None:
+        self._error = error
+
+    @property
+    def _here(self) -> "_Course":
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
 
 
 class _Course:

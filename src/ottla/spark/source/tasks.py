@@ -7,7 +7,7 @@ have no row at all.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from ottla.spark.source.planning import OffsetRange, data_loss
 
 _LOG = logging.getLogger(__name__)
 # When nothing came for so long, the brokers are asked whether the partition is still there.
-_LOOK_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 2.0
 _MOST_RESTARTS: Final = 20
 
 
@@ -37,7 +37,7 @@ class TaskReader:
     row_filter: RowFilter = field(default_factory=RowFilter)
 
     def read(self, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
-        if wanted.size <= 0:
+        if wanted.size <= 0 and not wanted.is_to_latest:
             return
         shaper = _Shaper(self.projection, self.row_filter)
         with plainly(), borrowed(self.options.settings) as consumer:
@@ -63,7 +63,11 @@ class _Range:
     def tables(self) -> Iterator[pa.Table]:
         """Everything that is there. A start that is not in the log is looked for again: a log may lose records
         several times while it is read, but not without an end."""
+        if self._wanted.is_to_latest:
+            self._wanted = replace(self._wanted, end=self._latest_end())
         start = self._wanted.start
+        if start >= self._wanted.end:
+            return
         for _ in range(_MOST_RESTARTS):
             self._consumer.assign([(*self._partition, start)])
             try:
@@ -83,6 +87,12 @@ class _Range:
             if start >= self._wanted.end:
                 return
         raise ReadFailed(f"{self._partition} lost records {_MOST_RESTARTS} times while it was read: try again")
+
+    def _latest_end(self) -> int:
+        try:
+            return max(self._consumer.end_offsets([self._partition])[self._partition], self._wanted.end)
+        except UnknownTopic:
+            return self._wanted.end
 
     def _tables_from(self, position: int) -> Iterator[pa.Table]:
         silent_ms = 0.0
@@ -107,8 +117,8 @@ class _Range:
     def _look(self, position: int, silent_ms: float) -> None:
         """Nothing comes: raise NoOffset or UnknownTopic where that is why, and ReadFailed when it is too long."""
         try:
-            edges = [self._consumer.beginning_offsets([self._partition]), self._consumer.end_offsets([self._partition])]
-            first, last = (edge[self._partition] for edge in edges)
+            first = self._consumer.beginning_offsets([self._partition], timeout=_LOOK_SECONDS)[self._partition]
+            last = self._consumer.end_offsets([self._partition], timeout=_LOOK_SECONDS)[self._partition]
         except BrokerUnavailable:
             first, last = position, self._wanted.end
         if not first <= position < last:
