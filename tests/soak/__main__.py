@@ -63,6 +63,17 @@ and so is the broker, 30 times for each language: at `read_committed` every inpu
         "each exactly once",
     ),
     Part(
+        "Spark, exactly once",
+        """\
+A streaming job from topic to topic on a small Spark cluster with speculation, whose driver, executors and broker are
+killed, 20 times on Ottla and on Apache Kafka, the driver also between any two steps of a commit; every restart cuts the
+batches into another number of tasks: at `read_committed` every input is in the output once.""",
+        "tests/spark/sink/test_kills.py",
+        "kills",
+        "40",
+        "each exactly once",
+    ),
+    Part(
         "Churn",
         """\
 Members of a group join, leave, hang, are killed and come back, 120 moves for each protocol: no partition has two

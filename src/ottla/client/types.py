@@ -36,3 +36,13 @@ class OffsetAndTimestamp(NamedTuple):
     offset: int
     timestamp: int
     leader_epoch: int = -1
+
+
+class StagedTransaction(NamedTuple):
+    """A transaction whose records are all written and which nobody has ended: whoever has this can end it, from any
+    process, with `Admin.end_transactions`. It stays open until then, or until its producer's `transaction.timeout.ms`
+    is over."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int

@@ -1,5 +1,6 @@
 """Producers and their transactions: who writes, what is open, and how to end what nobody ends."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from ottla.client.admin.failures import failure
 from ottla.client.admin.results import Results
 from ottla.client.errors import InvalidRequest, OttlaError
 from ottla.client.network import CoordinatorKind, broker_of
-from ottla.client.types import TopicPartition
+from ottla.client.types import StagedTransaction, TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -22,6 +23,7 @@ from ottla.protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     TransactionState,
 )
+from ottla.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from ottla.protocol.messages.write_txn_markers import (
@@ -158,6 +160,51 @@ class ProducersAdmin(AdminPart):
             return await call.by_coordinator(CoordinatorKind.TRANSACTION, ids, ask)
 
         return await call.settle(_ids(transactional_ids), attempt)
+
+    async def end_transactions(
+        self, staged: Iterable[StagedTransaction], *, commit: bool, timeout: float | None = None
+    ) -> Results[StagedTransaction, None]:
+        """Commit or abort transactions that other processes have staged (`Producer.stage_transaction`).
+
+        To end one again the same way does nothing and succeeds, as long as nobody has used its transactional id since.
+        `Fenced` or INVALID_TXN_STATE: it is not open any more and was not ended this way, because its time was over,
+        another producer took its id, or it was ended the other way.
+        """
+        # An admin client that ends no transactions does not load the producer.
+        from ottla.client.producer.transaction_requests import LAST_END_OF_VERSION_1
+
+        call = self._call(timeout)
+        wanted = list(dict.fromkeys(staged))
+        by_id = {one.transactional_id: one for one in wanted}
+        if len(by_id) < len(wanted):
+            raise InvalidRequest("two transactions of one transactional id were given: only one can be open")
+
+        async def end(node_id: int, one: StagedTransaction) -> OttlaError | None:
+            is_version_2 = call.network.feature_level("transaction.version") >= 2
+            request = EndTxnRequest(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                producer_epoch=one.epoch,
+                committed=commit,
+            )
+            try:
+                limit = None if is_version_2 else LAST_END_OF_VERSION_1
+                answer = await call.to(node_id, request, EndTxnResponse, max_version=limit)
+            except OttlaError as error:
+                return error
+            if not answer.error_code:
+                return None
+            return failure(answer.error_code, None, f"the transaction of {one.transactional_id}")
+
+        async def ask(node_id: int, ids: Sequence[str]) -> Outcomes[str, None]:
+            ended = await asyncio.gather(*(end(node_id, by_id[one]) for one in ids))
+            return dict(zip(ids, ended, strict=True))
+
+        async def attempt(ids: Sequence[str]) -> Outcomes[str, None]:
+            return await call.by_coordinator(CoordinatorKind.TRANSACTION, ids, ask)
+
+        results = await call.settle(by_id, attempt, also_again=frozenset({ErrorCode.REQUEST_TIMED_OUT}))
+        return Results({by_id[key]: results.errors.get(key) for key in by_id})
 
     async def abort_transaction(
         self,

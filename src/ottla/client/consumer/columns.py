@@ -4,8 +4,8 @@ Everything here runs in a worker thread. Most of its time the GIL is not held: c
 of records into columns are native.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ottla.client.consumer.batches import damaged
 from ottla.client.consumer.values import Entry
@@ -19,6 +19,15 @@ METADATA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp",
 
 Decoder = Callable[["pa.Table"], "pa.Table"]
 
+TimestampUnit = Literal["ms", "us"]
+
+
+class Shape(NamedTuple):
+    """Which columns are made of records, and how: `names` of METADATA_COLUMNS, in their order there."""
+
+    names: tuple[str, ...] = METADATA_COLUMNS
+    timestamp_unit: TimestampUnit = "ms"
+
 
 class Slice(NamedTuple):
     """A chunk as a worker gets it: what is there and from where on, whatever becomes of the chunk meanwhile."""
@@ -31,17 +40,18 @@ class Slice(NamedTuple):
     check_crcs: bool
 
 
-def record_batch_of(piece: Slice, end_offset: int | None, headers: bool) -> "pa.RecordBatch":
+def record_batch_of(piece: Slice, end_offset: int | None, shape: Shape) -> "pa.RecordBatch":
     """The records of a chunk from where it stands, up to `end_offset`."""
     kept = frozenset(entry.header.base_offset for entry in piece.entries)
     start = piece.entries[0].start if piece.entries else 0
     end = piece.entries[-1].end if piece.entries else 0
     try:
-        return to_arrow(
+        rows = to_arrow(
             piece.data[start:end],
-            topic=piece.topic,
-            partition=piece.partition,
-            headers=headers,
+            topic=piece.topic if "topic" in shape.names else None,
+            partition=piece.partition if "partition" in shape.names else None,
+            headers="headers" in shape.names,
+            timestamp_unit=shape.timestamp_unit,
             first_offset=piece.next_offset,
             end_offset=end_offset,
             keep_batch=lambda header: header.base_offset in kept,
@@ -49,6 +59,21 @@ def record_batch_of(piece: Slice, end_offset: int | None, headers: bool) -> "pa.
         )
     except CorruptRecord as error:
         raise _located(piece, error) from error
+    return rows if len(shape.names) == rows.num_columns else rows.select(list(shape.names))
+
+
+def shape_of(columns: Iterable[str] | None, headers: bool, timestamp_unit: TimestampUnit) -> Shape:
+    """What `tables` was asked for; ConfigError for a column that records do not have."""
+    if timestamp_unit not in ("ms", "us"):
+        raise ConfigError(f"timestamp_unit is 'ms' or 'us', not {timestamp_unit!r}")
+    wanted = set(METADATA_COLUMNS if columns is None else columns)
+    if columns is None and not headers:
+        wanted.discard("headers")
+    if not wanted:
+        raise ConfigError("columns names at least one column")
+    if unknown := sorted(wanted.difference(METADATA_COLUMNS)):
+        raise ConfigError(f"a record has no column {unknown[0]!r}: there are {', '.join(METADATA_COLUMNS)}")
+    return Shape(tuple(name for name in METADATA_COLUMNS if name in wanted), timestamp_unit)
 
 
 def _located(piece: Slice, error: CorruptRecord) -> Exception:

@@ -131,6 +131,8 @@ class Fetcher:
         """The broker to fetch from now: the leader, or a replica that is nearer; NO_LEADER for none."""
         if state.phase is not Phase.FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
             return NO_LEADER
+        if state.fetch_end is not None and state.fetch_offset >= state.fetch_end:
+            return NO_LEADER
         if state.preferred_replica >= 0:
             if now < state.preferred_until and state.preferred_replica in cluster.nodes:
                 return state.preferred_replica

@@ -47,6 +47,7 @@ class PartitionState:
         "_offset",
         "chunks",
         "epoch",
+        "fetch_end",
         "fetch_epoch",
         "fetch_offset",
         "high_watermark",
@@ -77,6 +78,8 @@ class PartitionState:
         self.chunks: deque[Chunk] = deque()
         self.lead: Chunk | None = None
         self.fetch_offset = NO_OFFSET
+        # Whoever reads up to an offset only wants nothing fetched from there on; None: there is no such end.
+        self.fetch_end: int | None = None
         self.fetch_epoch = NO_EPOCH
         self.leader_epoch = NO_EPOCH
         self.epoch = NO_EPOCH

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.client.consumer.columns import Decoder, Slice, decoded, record_batch_of
+from ottla.client.consumer.columns import Decoder, Shape, Slice, decoded, record_batch_of
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.prefetch import Lent
 from ottla.client.consumer.values import ChunkMode
@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 class TableReader:
-    """`ends` bounds what is read of partitions; without it there is no end."""
+    """`ends` bounds what is read of partitions, and what is fetched of them; without it there is no end."""
 
     def __init__(
         self,
@@ -42,28 +42,36 @@ class TableReader:
         decoder: Decoder | None,
         max_rows: int | None,
         max_bytes: int,
-        headers: bool,
+        shape: Shape,
         ends: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._core = core
         self._decoder = decoder
         self._max_rows = max_rows
         self._max_bytes = max_bytes
-        self._headers = headers
+        self._shape = shape
         self._ends = ends
         self._jobs: deque[tuple[Lent, int | None, asyncio.Future[pa.RecordBatch]]] = deque()
         self._rest: Part | None = None
         self._beyond: list[Lent] = []
         self._fetch_bytes = core.fetcher.partition_max_bytes
         core.fetcher.partition_max_bytes = max(self._fetch_bytes, _PARTITION_FETCH_BYTES)
+        self._bound_fetches(ends or {})
 
     def close(self) -> None:
         """Give back what was not handed out."""
+        self._bound_fetches(dict.fromkeys(self._ends or {}))
         self._core.fetcher.partition_max_bytes = self._fetch_bytes
         beyond, self._beyond = self._beyond, []
         self._core.prefetch.give_back(beyond)
         self._abandon([])
         self._core.attention.wake()
+
+    def _bound_fetches(self, ends: Mapping[TopicPartition, int | None]) -> None:
+        for partition, end in ends.items():
+            state = self._core.assignment.get(partition)
+            if state is not None:
+                state.fetch_end = end
 
     def _abandon(self, parts: list[Part]) -> None:
         """Give back the chunks of these parts and all that were borrowed after them, in their order."""
@@ -89,7 +97,7 @@ class TableReader:
         import pyarrow as pa
 
         piece = Slice("", 0, 0, memoryview(b""), (), False)
-        return decoded(pa.Table.from_batches([record_batch_of(piece, None, self._headers)]), self._decoder)
+        return decoded(pa.Table.from_batches([record_batch_of(piece, None, self._shape)]), self._decoder)
 
     async def next_table(self, timeout: float | None) -> "pa.Table | None":
         """The next rows, as soon as there are any; None when none came in time, or the end was reached."""
@@ -192,7 +200,7 @@ class TableReader:
             chunk = lent[1]
             end = None if self._ends is None else self._ends.get(TopicPartition(chunk.topic, chunk.partition))
             piece = Slice(chunk.topic, chunk.partition, chunk.next_offset, chunk.data, chunk.entries, chunk.check_crcs)
-            job = loop.run_in_executor(None, record_batch_of, piece, end, self._headers)
+            job = loop.run_in_executor(None, record_batch_of, piece, end, self._shape)
             self._jobs.append((lent, end, job))
 
     def _is_beyond(self, lent: Lent) -> bool:

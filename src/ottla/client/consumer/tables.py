@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.consumer.arguments import ByPartition, Partition, offset_of, partition_of
-from ottla.client.consumer.columns import Decoder, decoder_for, require_pyarrow
+from ottla.client.consumer.columns import Decoder, TimestampUnit, decoder_for, require_pyarrow, shape_of
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.table_reader import TableReader
-from ottla.client.errors import ConfigError
+from ottla.client.errors import ConfigError, Unfinished
 from ottla.client.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -48,19 +48,24 @@ class Tables(ABC):
         *,
         max_rows: int | None = None,
         max_bytes: int = DEFAULT_TABLE_BYTES,
+        until: ByPartition[int] | None = None,
         timeout: float | None = None,
         headers: bool = True,
+        columns: Iterable[str] | None = None,
+        timestamp_unit: TimestampUnit = "ms",
         value_format: str | None = None,
         schema: Any = None,
         decoder: Decoder | None = None,
     ) -> AsyncGenerator["pa.Table", None]:
         """pyarrow tables, each as soon as there are rows for it, without an end; with `timeout`, until none came for
-        so many seconds.
+        so many seconds. With `until` they end at these offsets (which are not included), and nothing behind them is
+        fetched meanwhile; when no table came in time before they were reached, that is Unfinished.
 
             async for table in consumer.tables(value_format="json"):
                 print(table.group_by("user_id").aggregate([("amount", "sum")]))
 
-        The columns are key, value, topic, partition, offset, timestamp, timestampType and headers. A table has at most
+        The columns are key, value, topic, partition, offset, timestamp, timestampType and headers, or those of them
+        that `columns` names. A table has at most
         `max_rows` rows and, but for a single chunk that is larger, `max_bytes`. `value_format="json"` makes columns of
         the values (of `schema`, if given); `decoder` is a function from table to table that keeps the rows.
 
@@ -69,11 +74,17 @@ class Tables(ABC):
         require_pyarrow()
         if (max_rows is not None and max_rows < 1) or max_bytes < 1:
             raise ConfigError("max_rows and max_bytes are at least 1")
+        if columns is not None and (value_format is not None or max_rows is not None):
+            raise ConfigError("columns goes with neither value_format nor max_rows: these need columns of their own")
+        shape = shape_of(columns, headers, timestamp_unit)
         self._need_something()
-        reader = TableReader(self._core, decoder_for(value_format, schema, decoder), max_rows, max_bytes, headers)
+        ends = None if until is None else self._ends_of(until)
+        reader = TableReader(self._core, decoder_for(value_format, schema, decoder), max_rows, max_bytes, shape, ends)
         try:
-            while (table := await reader.next_table(timeout)) is not None:
+            while not reader.is_complete() and (table := await reader.next_table(timeout)) is not None:
                 yield table
+            if ends is not None and not reader.is_complete():
+                raise Unfinished(f"no table came for {timeout} s before all partitions were at their ends: read on")
         finally:
             reader.close()
 
@@ -103,12 +114,11 @@ class Tables(ABC):
         if until is None:
             ends = await self.end_offsets(asked)
         else:
-            ends = {partition_of(partition): offset_of(offset) for partition, offset in until.items()}
-            for partition in ends:
-                core.assignment.state(partition)
+            ends = self._ends_of(until)
         for partition in ends:
             await self.position(partition)
-        reader = TableReader(core, decoder_for(value_format, schema, decoder), None, DEFAULT_TABLE_BYTES, headers, ends)
+        shape = shape_of(None, headers, "ms")
+        reader = TableReader(core, decoder_for(value_format, schema, decoder), None, DEFAULT_TABLE_BYTES, shape, ends)
         tables = []
         try:
             while not reader.is_complete():
@@ -121,6 +131,13 @@ class Tables(ABC):
         if not tables:
             return reader.empty_table()
         return pa.concat_tables(tables, promote_options="permissive")
+
+    def _ends_of(self, until: ByPartition[int]) -> dict[TopicPartition, int]:
+        """NotAssigned for a partition that is not read."""
+        ends = {partition_of(partition): offset_of(offset) for partition, offset in until.items()}
+        for partition in ends:
+            self._core.assignment.state(partition)
+        return ends
 
     async def to_polars(self, **options: Any) -> "polars.DataFrame":
         """`to_arrow` as a polars DataFrame."""

@@ -19,6 +19,7 @@ from ottla.client.producer.tables import TableDelivery, TableSending
 from ottla.client.producer.transaction_requests import GroupIdentity
 from ottla.client.producer.transactions import Offsets, Transactions
 from ottla.client.serializers import serialize, serializer_of
+from ottla.client.types import StagedTransaction
 from ottla.protocol.errors import ErrorCode
 from ottla.runtime import Clock, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
@@ -180,9 +181,10 @@ class AsyncProducer(Generic[Key, Value]):
         """Send the rows of an Arrow table, without a Python object for a row; returns when all are in the buffer.
 
         `key`, `value`, `headers`, `timestamp` and `partition` name columns; the last two may be numbers, for all rows.
-        Keys and values are binary or string columns. Without `value`, a row goes as a JSON object of the columns that
-        have no other use. Rows of a partition keep their order. Batches are as large as `batch_bytes`, the larger of
-        `batch.size` and about a megabyte unless given. Serializers, partitioner and interceptors are not asked.
+        Keys and values are binary or string columns; a row without a partition goes where its key sends it. Without
+        `value`, a row goes as a JSON object of the columns that have no other use. Rows of a partition keep their
+        order. Batches are as large as `batch_bytes`, the larger of `batch.size` and about a megabyte unless given.
+        Serializers, partitioner and interceptors are not asked.
 
             delivery = await producer.send_table("orders", table, key="user_id")
             metadata = await delivery
@@ -243,6 +245,15 @@ class AsyncProducer(Generic[Key, Value]):
     async def commit_transaction(self, timeout: float | None = None) -> None:
         """Wait for every record, then commit. MustAbort when one failed. After Unfinished, call it again."""
         await self._transactions().commit(timeout)
+
+    async def stage_transaction(self, timeout: float | None = None) -> StagedTransaction | None:
+        """Wait for every record, and leave the transaction open for another process to end (`Admin.end_transactions`).
+
+        This is the first of two phases: tasks stage, one place decides, and what was decided is ended from there. None
+        where no record was sent. MustAbort when one failed. After Unfinished, call it again. `close` leaves it open;
+        it is aborted when `transaction.timeout.ms` is over, or when another producer takes the transactional id.
+        """
+        return await self._transactions().stage(timeout)
 
     async def abort_transaction(self, timeout: float | None = None) -> None:
         """Drop what was not sent, and abort the rest."""

@@ -108,27 +108,50 @@ def _by_partition(
     if isinstance(plan.partition, int):
         yield plan.partition, None
     elif plan.partition is not None:
-        yield from _by_column(batch.column(plan.partition), plan)
-    elif plan.key is None or plan.ignores_keys:
-        yield ANY_PARTITION, None
+        yield from _by_column(batch.column(plan.partition), records, plan)
     else:
         yield from _by_key(records, plan)
 
 
-def _by_column(column: "pa.Array", plan: TablePlan) -> Iterator[tuple[int, Buffer]]:
+def _by_column(column: "pa.Array", records: "pa.RecordBatch", plan: TablePlan) -> Iterator[tuple[int, Buffer | None]]:
+    """Where the column says; a row without a partition goes where its key, or nothing, would have sent it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not pa.types.is_integer(column.type) or column.null_count:
-        raise SerializationError(f"partition: a column of whole numbers without nulls expected, {column.type} came")
-    for partition in sorted(pc.unique(column).to_pylist()):
+    if pa.types.is_null(column.type) or (column.null_count == len(column) and pa.types.is_integer(column.type)):
+        yield from _by_key(records, plan)
+        return
+    if not pa.types.is_integer(column.type):
+        raise SerializationError(f"partition: a column of whole numbers expected, {column.type} came")
+    for partition in sorted(pc.unique(column.drop_null()).to_pylist()):
         if not 0 <= partition < plan.partition_count:
             raise ConfigError(f"partition {partition}: the topic has 0 to {plan.partition_count - 1}")
+    if column.null_count:
+        column = pc.coalesce(column.cast(pa.int32()), _partitions_of_rows(records, plan))
+    for partition in sorted(pc.unique(column).to_pylist()):
         rows = pc.indices_nonzero(pc.equal(column, partition)).cast(pa.int64())
         yield partition, memoryview(rows.buffers()[1]).cast("B")[: len(rows) * 8]
 
 
+def _partitions_of_rows(records: "pa.RecordBatch", plan: TablePlan) -> "pa.Array":
+    """The partition of every row by its key, so that rows which share one keep their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows, partitions = [], []
+    for partition, numbers in _by_key(records, plan):
+        if numbers is None:
+            return pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows)
+        found = pa.Array.from_buffers(pa.int64(), len(memoryview(numbers)) // 8, [None, pa.py_buffer(numbers)])
+        rows.append(found)
+        partitions.append(pa.repeat(pa.scalar(partition, pa.int32()), len(found)))
+    return pa.concat_arrays(partitions).take(pc.sort_indices(pa.concat_arrays(rows)))
+
+
 def _by_key(records: "pa.RecordBatch", plan: TablePlan) -> Iterator[tuple[int, Buffer | None]]:
+    if plan.key is None or plan.ignores_keys:
+        yield ANY_PARTITION, None
+        return
     key = binary_column(records.column("key"), "key")
     if key is None:
         yield ANY_PARTITION, None

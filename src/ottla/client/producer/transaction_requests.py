@@ -52,7 +52,7 @@ _ADVICE = {
     ErrorCode.FENCED_INSTANCE_ID: "another consumer has the same group.instance.id: abort the transaction",
 }
 _LAST_ADD_PARTITIONS_OF_CLIENTS = 3
-_LAST_END_OF_VERSION_1 = 4
+LAST_END_OF_VERSION_1 = 4
 _LAST_OFFSET_COMMIT_OF_VERSION_1 = 4
 
 
@@ -82,7 +82,7 @@ class TransactionRequests:
     """Every call tries again until it has an answer that counts; whoever calls sets the limit in time."""
 
     def __init__(self, transactional_id: str, timeout_ms: int, network: Network) -> None:
-        self._transactional_id = transactional_id
+        self.transactional_id = transactional_id
         self._timeout_ms = timeout_ms
         self._network = network
 
@@ -90,7 +90,7 @@ class TransactionRequests:
         """A producer id and epoch; with an identity, the same id with a higher epoch (KIP-360)."""
         producer_id, epoch = identity or ProducerIdentity()
         request = InitProducerIdRequest(
-            transactional_id=self._transactional_id,
+            transactional_id=self.transactional_id,
             transaction_timeout_ms=self._timeout_ms,
             producer_id=producer_id,
             producer_epoch=epoch,
@@ -103,7 +103,7 @@ class TransactionRequests:
         for queue in queues:
             topics.setdefault(queue.topic, []).append(queue.number)
         request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self._transactional_id,
+            v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=identity.producer_id,
             v3_and_below_producer_epoch=identity.epoch,
             v3_and_below_topics=[
@@ -124,12 +124,12 @@ class TransactionRequests:
     async def end(self, identity: ProducerIdentity, is_commit: bool, is_version_2: bool) -> ProducerIdentity:
         """End the transaction; the identity that the answer gives, none with version 1."""
         request = EndTxnRequest(
-            transactional_id=self._transactional_id,
+            transactional_id=self.transactional_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
             committed=is_commit,
         )
-        limit = None if is_version_2 else _LAST_END_OF_VERSION_1
+        limit = None if is_version_2 else LAST_END_OF_VERSION_1
         answer: EndTxnResponse = await self._ask(request, EndTxnResponse, _code_of, max_version=limit)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
@@ -143,14 +143,14 @@ class TransactionRequests:
         who = GroupOnly(group) if isinstance(group, str) else group
         if not is_version_2:
             joining = AddOffsetsToTxnRequest(
-                transactional_id=self._transactional_id,
+                transactional_id=self.transactional_id,
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
                 group_id=who.group_id,
             )
             await self._ask(joining, AddOffsetsToTxnResponse, _code_of)
         request = TxnOffsetCommitRequest(
-            transactional_id=self._transactional_id,
+            transactional_id=self.transactional_id,
             group_id=who.group_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
@@ -176,7 +176,7 @@ class TransactionRequests:
         group_id: str | None = None,
     ) -> Any:
         kind = CoordinatorKind.TRANSACTION if group_id is None else CoordinatorKind.GROUP
-        key = self._transactional_id if group_id is None else group_id
+        key = self.transactional_id if group_id is None else group_id
         attempt = 0
         while True:
             try:
@@ -201,7 +201,7 @@ class TransactionRequests:
             )
         name = type(request).__name__.removesuffix("Request")
         advice = f"; {_ADVICE[code]}" if code in _ADVICE else ""
-        return error_of(code, f"{name} of {self._transactional_id}: {code.name}{advice}")
+        return error_of(code, f"{name} of {self.transactional_id}: {code.name}{advice}")
 
 
 def _code_of(answer: Any) -> ErrorCode:

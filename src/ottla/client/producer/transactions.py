@@ -4,6 +4,7 @@
                        ^          |    |             |
                        |          |    v             v
                        +-- aborting <- must abort <--+
+    in transaction -> staging -> staged: all of it is written, and another process may end it; this one still may, too
     from anywhere -> dead: another producer has taken over, or the broker does not allow it
 
 | `transaction.version` | partitions join             | offsets join            | after the end                  |
@@ -28,7 +29,7 @@ from ottla.client.network import Network
 from ottla.client.producer.partitions import PartitionQueue
 from ottla.client.producer.sequences import Sequences
 from ottla.client.producer.transaction_requests import DEADLY, GroupIdentity, TransactionRequests
-from ottla.client.types import OffsetAndMetadata, TopicPartition
+from ottla.client.types import OffsetAndMetadata, StagedTransaction, TopicPartition
 from ottla.protocol.errors import ErrorCode
 
 _LAST_PRODUCE_OF_VERSION_1 = 11
@@ -47,9 +48,14 @@ class State(Enum):
     READY = "ready"
     IN_TRANSACTION = "in a transaction"
     COMMITTING = "committing"
+    STAGING = "staging"
+    STAGED = "in a transaction that was handed over"
     MUST_ABORT = "in a transaction that must be aborted"
     ABORTING = "aborting"
     DEAD = "unusable"
+
+
+_SENDING = (State.IN_TRANSACTION, State.COMMITTING, State.STAGING)
 
 
 class Surroundings(Protocol):
@@ -102,7 +108,7 @@ class Transactions:
 
     def may_send(self, queue: PartitionQueue) -> bool:
         """Whether batches of a partition may go: it is part of the transaction, or becomes so by being sent to."""
-        if self.state not in (State.IN_TRANSACTION, State.COMMITTING):
+        if self.state not in _SENDING:
             return False
         if queue.is_in_transaction:
             return True
@@ -131,7 +137,7 @@ class Transactions:
 
     async def _join(self) -> None:
         """Add the partitions that have records to the transaction."""
-        while self._joining and self.state in (State.IN_TRANSACTION, State.COMMITTING):
+        while self._joining and self.state in _SENDING:
             queues = list(self._joining)
             try:
                 await self._requests.add_partitions(self._sequences.identity, queues)
@@ -168,7 +174,7 @@ class Transactions:
         self._surroundings.allow_appending(state is State.IN_TRANSACTION)
 
     def _must_abort(self, cause: OttlaError) -> None:
-        if self.state in (State.IN_TRANSACTION, State.COMMITTING, State.READY, State.UNINITIALIZED):
+        if self.state in (*_SENDING, State.READY, State.UNINITIALIZED):
             self._cause = cause
             self._enter(State.MUST_ABORT)
 
@@ -200,7 +206,7 @@ class Transactions:
 
     async def initialize(self, timeout: float | None = None) -> None:
         """Take the transactional id over: fence others that have it, and end what they left open."""
-        self._expect(State.UNINITIALIZED, State.READY, to="init_transactions")
+        self._expect(State.UNINITIALIZED, State.READY, State.STAGED, to="init_transactions")
         try:
             async with asyncio.timeout(self._patience if timeout is None else timeout):
                 identity = await self._requests.initialize(None)
@@ -211,6 +217,7 @@ class Transactions:
                 self._die(error)
             raise
         self._sequences.begin(identity)
+        self._leave_partitions()
         self._enter(State.READY)
 
     def begin(self) -> None:
@@ -237,7 +244,7 @@ class Transactions:
 
     async def commit(self, timeout: float | None = None) -> None:
         """Wait until every record is acknowledged, and make all of it visible."""
-        self._expect(State.IN_TRANSACTION, State.COMMITTING, to="commit_transaction")
+        self._expect(State.IN_TRANSACTION, State.COMMITTING, State.STAGED, to="commit_transaction")
         self._enter(State.COMMITTING)
         try:
             async with asyncio.timeout(self._patience if timeout is None else timeout):
@@ -251,7 +258,7 @@ class Transactions:
         """Drop what was not sent, and make the rest invisible for those who read committed records only."""
         if self.state is State.DEAD:
             self._raise_if_broken()
-        self._expect(State.IN_TRANSACTION, State.MUST_ABORT, State.ABORTING, to="abort_transaction")
+        self._expect(State.IN_TRANSACTION, State.MUST_ABORT, State.ABORTING, State.STAGED, to="abort_transaction")
         self._enter(State.ABORTING)
         try:
             async with asyncio.timeout(self._patience if timeout is None else timeout):
@@ -261,11 +268,34 @@ class Transactions:
         except TimeoutError:
             raise Unfinished("the transaction was not aborted in time: call abort_transaction() again") from None
 
-    async def _end(self, *, is_commit: bool) -> None:
+    async def stage(self, timeout: float | None = None) -> StagedTransaction | None:
+        """Wait until every record is acknowledged, and leave the transaction open for whoever gets the result.
+
+        None, and nothing is open, where no record was sent. Closing the producer does not end what is staged.
+        """
+        self._expect(State.IN_TRANSACTION, State.STAGING, to="stage_transaction")
+        self._enter(State.STAGING)
+        try:
+            async with asyncio.timeout(self._patience if timeout is None else timeout):
+                await self._surroundings.flush()
+                await self._joins_done()
+                self._raise_if_broken()
+        except TimeoutError:
+            raise Unfinished("not all records were written in time: call stage_transaction() again") from None
+        if not self._is_started:
+            self._enter(State.READY)
+            return None
+        self._enter(State.STAGED)
+        return StagedTransaction(self._requests.transactional_id, *self._sequences.identity)
+
+    async def _joins_done(self) -> None:
         if self._join_task is not None and not self._join_task.done():
             await asyncio.wait([self._join_task])
-            if is_commit:
-                self._raise_if_broken()
+
+    async def _end(self, *, is_commit: bool) -> None:
+        await self._joins_done()
+        if is_commit:
+            self._raise_if_broken()
         try:
             if self._is_started:
                 identity = await self._requests.end(self._sequences.identity, is_commit, self._is_version_2)
@@ -277,11 +307,14 @@ class Transactions:
         except OttlaError as error:
             self._failed(error)
             raise
+        self._leave_partitions()
+        self._enter(State.READY)
+
+    def _leave_partitions(self) -> None:
         for queue in self._members:
             queue.is_in_transaction = False
         self._members.clear()
         self._joining.clear()
-        self._enter(State.READY)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

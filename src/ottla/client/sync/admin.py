@@ -100,6 +100,7 @@ class Admin:
     describe_producers = blocking(AsyncAdmin.describe_producers)
     list_transactions = blocking(AsyncAdmin.list_transactions)
     describe_transactions = blocking(AsyncAdmin.describe_transactions)
+    end_transactions = blocking(AsyncAdmin.end_transactions)
     abort_transaction = blocking(AsyncAdmin.abort_transaction)
     fence_producers = blocking(AsyncAdmin.fence_producers)
 

@@ -93,6 +93,7 @@ class Producer(Generic[Key, Value]):
     begin_transaction = in_loop(AsyncProducer.begin_transaction)
     send_offsets_to_transaction = blocking(AsyncProducer.send_offsets_to_transaction)
     commit_transaction = blocking(AsyncProducer.commit_transaction)
+    stage_transaction = blocking(AsyncProducer.stage_transaction)
     abort_transaction = blocking(AsyncProducer.abort_transaction)
 
     @contextmanager

@@ -122,6 +122,35 @@ def test_a_batch_of_rows_that_is_too_large_is_split(place: Place, topic: str) ->
     assert [one.value for one in place.read(topic)] == [b"%0100d" % number for number in range(200)]
 
 
+def test_a_row_without_a_partition_goes_where_its_key_sends_it(place: Place, topic: str) -> None:
+    """And rows that meet in a partition, one sent there by its key and one by name, keep their order."""
+    place.make_topic(topic, 3)
+    count = 300
+    table = pa.table(
+        {
+            "k": [None if number % 10 == 9 else f"key-{number % 4}" for number in range(count)],
+            "v": pa.array([b"%03d" % number for number in range(count)], pa.binary()),
+            "where": pa.array([None if number % 2 else number % 3 for number in range(count)], pa.int32()),
+        }
+    )
+    send(place, topic, table, key="k", value="v", partition="where")
+    seen = place.read(topic, 3)
+    assert len(seen) == count
+    for one in seen:
+        number = int(one.value or b"")
+        if number % 2 == 0:
+            assert one.partition == number % 3
+        elif one.key is not None:
+            assert one.partition == (twin.murmur2(one.key) & 0x7FFFFFFF) % 3
+    for partition in range(3):
+        placed = [int(one.value or b"") for one in seen if one.partition == partition]
+        chosen = [number for number in placed if number % 2 == 0 or number % 10 != 9]
+        assert chosen == sorted(chosen)
+    nowhere = pa.table({"v": ["a", "b"], "where": pa.nulls(2, pa.int32())})
+    send(place, topic, nowhere, value="v", partition="where")
+    assert len(place.read(topic, 3)) == count + 2
+
+
 def test_wrong_tables_are_refused_with_what_to_do(place: Place, topic: str) -> None:
     place.make_topic(topic)
     table = pa.table({"k": ["a"], "n": [1.5], "l": [[1]], "where": [7]})

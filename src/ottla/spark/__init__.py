@@ -1,0 +1,49 @@
+"""Ottla for Spark: `format("ottla")`, a source and a sink that need no jars and take the options of `format("kafka")`.
+
+    import ottla.spark
+
+    ottla.spark.register(spark)
+    orders = spark.readStream.format("ottla").option("kafka.bootstrap.servers", "localhost:9092")
+
+| module            | holds                                                                              |
+|-------------------|------------------------------------------------------------------------------------|
+| `datasource`      | `OttlaDataSource`, which Spark makes for every read and write                      |
+| `client_settings` | from `kafka.*` options to settings of clients                                      |
+| `source`, `sink`  | the two directions                                                                 |
+| `home`            | a SPARK_HOME whose Python processes start faster                                   |
+
+Where the package is installed, Spark finds the format by itself (`pyspark_ottla`).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.spark.datasource import OttlaDataSource
+
+__all__ = ["OttlaDataSource", "register"]
+
+_FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(spark: "SparkSession", *, push_filters: bool = False) -> None:
+    """Make `format("ottla")` known to a session.
+
+    `push_filters` lets Spark push filters of batch queries into Python sources. It is off, as Spark has it, for a
+    reason: Spark 4.2 keeps the plan of a pushed filter with the DataFrame, so that the next query of the same DataFrame
+    that has no filter to push gets the rows of the one before. Call `load()` anew for each query where it is on.
+    """
+    from ottla.spark.datasource import OttlaDataSource
+
+    spark.dataSource.register(OttlaDataSource)
+    if push_filters:
+        spark.conf.set(_FILTER_PUSHDOWN, "true")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "OttlaDataSource":
+        from ottla.spark.datasource import OttlaDataSource
+
+        return OttlaDataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

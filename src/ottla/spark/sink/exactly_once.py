@@ -1,0 +1,182 @@
+"""Delivery exactly once: the rows of a batch appear as a whole, once, whatever dies and whatever is repeated.
+
+## The difficulty
+
+Spark repeats a micro-batch that it does not know to be done: after a crash of the driver the same rows come again under
+the same batch id, possibly cut into another number of tasks. The tasks of a batch write from many processes, so one
+transaction cannot hold them all; and a number of transactions cannot be committed at one moment.
+
+## The protocol
+
+Tasks *stage*: each writes its rows in a transaction of its own and leaves it open. The driver *decides*: one record in
+the log of decisions (`decisions`) names the batch and all its staged transactions. This is the moment at which the
+batch counts. Then it *ends* each of them, which any process may do that knows transactional id, producer id and epoch,
+and as often as it likes: the second time nothing happens. When all are ended, another record says so.
+
+A repeated batch is looked up in the log. One that was decided is *rolled forward*: its tasks write nothing, and the
+driver ends what the decision names. One that was not is written anew. Since the decision is about the batch as a whole,
+nobody has to know how it was cut into tasks.
+
+## What must stay true
+
+1. Nothing is committed that is not named by a decision, and everything that is named by one is committed, or the query
+   fails by name. There is no third way: no row is lost in silence, none appears twice.
+2. There is one decision for a batch. It is written by the query's decider, whose transactional id the newest driver has
+   taken over; the one before cannot write any more, and what it had under way is settled before the log is read.
+3. Nobody but the driver ends what is decided. A transactional id belongs to one process (`staging`), which begins
+   another transaction with it only when the last one has ended. So neither a late attempt of a task nor the repeated
+   batch can shut out a transaction that was decided, or is about to be.
+4. What is aborted is not named by a decision, and will not be. The driver that decides a batch lists what is open
+   *before*, and aborts what it does not need *after* its decision stands: all of that is of this batch or of an earlier
+   one, and both are decided now. A driver that finds its batch decided aborts only what tasks of its own run staged,
+   and so does `abort`, which leaves all alone as soon as there is a record for the batch, even one that does not stand
+   yet. Producer id and epoch are named, so a transaction that was begun later is never meant.
+5. Every batch is decided, also one without rows: a driver at batch 7 knows that nobody is at batch 9.
+
+## What a crash leaves, and who repairs it
+
+| the driver dies                | left behind                       | the repeated batch                           |
+|--------------------------------|-----------------------------------|----------------------------------------------|
+| while tasks write, or before 3 | open transactions, no decision    | writes anew; its step 6 aborts the old ones  |
+| while the decision is written  | a record that stands or does not  | the decider's InitProducerId settles which   |
+| after the decision, before 4   | a decision, all transactions open | tasks skip their rows; all are ended         |
+| between two ends               | a decision, some open             | tasks skip; the rest is ended, others repeat |
+| after the last end, before 5   | a decision, none open             | tasks skip; all ends are repeats             |
+| after 5, before Spark knows    | a decision that says "ended"      | tasks skip; there is nothing to end          |
+
+| something else happens         | then                                                                         |
+|--------------------------------|------------------------------------------------------------------------------|
+| a task fails                   | it aborts its own transaction; another attempt stages its rows               |
+| an executor dies               | its transactions stay open until step 6 of the next decision, or `abort`     |
+| two attempts of a task finish  | Spark takes the message of one; the other's transaction is aborted in step 6 |
+| two drivers run the query      | the first to decide wins; the other finds its decision, or is shut out       |
+| a broker dies                  | requests are repeated; decisions and open transactions are in its logs       |
+| a staged transaction times out | before the decision: the batch is written anew; after it: `DecidedRowsLost`  |
+
+The numbers are those of `Settlement.commit`. A batch write has no batch
+id and is not repeated by Spark; it gets a name of its own and goes the same way.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from ottla.client.errors import OttlaError
+from ottla.client.types import StagedTransaction
+from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, ensure_topic
+from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.rows import RowShape
+from ottla.spark.sink.settlement import Settlement, superseded
+from ottla.spark.sink.staging import StagedRows, stage_rows
+from ottla.spark.source.failures import told_plainly
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_QUERY = "sql.streaming.queryId"
+_BATCH = "streaming.sql.batchId"
+# A streaming query's jobs are a group that has the id of its run.
+_RUN = "spark.jobGroup.id"
+_RUN_LETTERS = 12
+_ONLY_BATCH = 0
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+    """The writer of one micro-batch. Spark makes one in the driver for its tasks, and another for its commit."""
+
+    def __init__(self, options: SinkOptions, shape: RowShape) -> None:
+        self._options = options
+        self._shape = shape
+        ensure_topic(options)
+
+    @told_plainly
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
+        query_id, run, batch_id = _where_am_i()
+        key = f"{self._options.transactional_id_prefix}-{query_id}"
+        family = f"{key}-{run}"
+        last = DecisionLog(self._options, key).last()
+        if last is not None and last.batch_id > batch_id:
+            raise superseded(key, batch_id, last)
+        if last is not None and last.batch_id == batch_id:
+            return StagedRows(key, family, batch_id, None, was_decided=True)
+        staged, row_count = stage_rows(self._options, self._shape, family, iterator)
+        return StagedRows(key, family, batch_id, staged, row_count)
+
+    @told_plainly
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
+        rows = _staged_rows(messages)
+        if rows:
+            is_repeated = any(one.was_decided for one in rows)
+            settlement = self.settlement(rows[0].key)
+            settlement.commit(batchId, _transactions(rows), family=rows[0].family, is_repeated=is_repeated)
+
+    @told_plainly
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
+        rows = _staged_rows(messages)
+        if rows:
+            is_complete = len(rows) == len(messages)
+            self.settlement(rows[0].key).abort(batchId, family=rows[0].family, is_complete=is_complete)
+
+    def settlement(self, key: str) -> Settlement:
+        return Settlement(self._options, key)
+
+
+class ExactlyOnceWriter(DataSourceArrowWriter):
+    """The writer of a batch query: the same one for its tasks and, after them, for its commit."""
+
+    def __init__(self, options: SinkOptions, shape: RowShape) -> None:
+        self._options = options
+        self._shape = shape
+        self._key = f"{options.transactional_id_prefix}-write-{uuid.uuid4()}"
+        ensure_topic(options)
+
+    @told_plainly
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
+        staged, row_count = stage_rows(self._options, self._shape, self._key, iterator)
+        return StagedRows(self._key, self._key, _ONLY_BATCH, staged, row_count)
+
+    @told_plainly
+    def commit(self, messages: Messages) -> None:
+        self.settlement().commit(_ONLY_BATCH, _transactions(_staged_rows(messages)), family=self._key)
+
+    @told_plainly
+    def abort(self, messages: Messages) -> None:
+        is_complete = all(one is not None for one in messages)
+        self.settlement().abort(_ONLY_BATCH, family=self._key, is_complete=is_complete)
+
+    def settlement(self) -> Settlement:
+        return WriteSettlement(self._options, self._key)
+
+
+class WriteSettlement(Settlement):
+    """Of a batch write, whose name nobody will ask for again."""
+
+    def conclude(self, decider: Decider, decision: Decision) -> None:
+        decider.erase()
+
+
+def _where_am_i() -> tuple[str, str, int]:
+    """The query, the run of it and the micro-batch that this task is part of."""
+    context = TaskContext.get()
+    query_id = context.getLocalProperty(_QUERY) if context is not None else None
+    batch_id = context.getLocalProperty(_BATCH) if context is not None else None
+    if context is None or query_id is None or batch_id is None:
+        raise OttlaError(
+            "Spark does not say which micro-batch this task is part of: deliveryGuarantee=exactly-once works with "
+            "micro-batches only, not with continuous or real-time triggers"
+        )
+    run_id = context.getLocalProperty(_RUN) or ""
+    return query_id, run_id.replace("-", "")[:_RUN_LETTERS] or "run", int(batch_id)
+
+
+def _staged_rows(messages: Messages) -> list[StagedRows]:
+    return [one for one in messages if isinstance(one, StagedRows)]
+
+
+def _transactions(rows: Sequence[StagedRows]) -> list[StagedTransaction]:
+    return [one.transaction for one in rows if one.transaction is not None]

@@ -1,0 +1,173 @@
+"""Reading one range in a worker.
+
+What must stay true: a range ends when the consumer's position has reached its end, not when rows have. Behind the last
+row there may be offsets without one (control records, aborted transactions, what compaction took), and a range may
+have no row at all.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ottla import Consumer
+from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, Unfinished, UnknownTopic
+from ottla.spark.source.columns import Projection, spark_headers
+from ottla.spark.source.consumers import borrowed
+from ottla.spark.source.failures import DataLoss, ReadFailed, plainly
+from ottla.spark.source.filters import RowFilter
+from ottla.spark.source.json_values import JsonFields
+from ottla.spark.source.options import SourceOptions
+from ottla.spark.source.planning import OffsetRange, data_loss
+
+_LOG = logging.getLogger(__name__)
+# When nothing came for so long, the brokers are asked whether the partition is still there.
+_LOOK_SECONDS: Final = 2.0
+_MOST_RESTARTS: Final = 20
+
+
+@dataclass(frozen=True)
+class TaskReader:
+    """What a task needs to know; it is sent to every one of them."""
+
+    options: SourceOptions
+    projection: Projection
+    row_filter: RowFilter = field(default_factory=RowFilter)
+
+    def read(self, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
+        if wanted.size <= 0 and not wanted.is_to_latest:
+            return
+        shaper = _Shaper(self.projection, self.row_filter)
+        with plainly(), borrowed(self.options.settings) as consumer:
+            for table in _Range(consumer, wanted, self.options, self.projection.record_columns).tables():
+                for batch in table.to_batches():
+                    shaped = shaper.shape(batch)
+                    if shaped.num_rows:
+                        yield shaped
+
+
+class _Range:
+    """One range and a consumer that reads it."""
+
+    def __init__(
+        self, consumer: Consumer[Any, Any], wanted: OffsetRange, options: SourceOptions, columns: list[str]
+    ) -> None:
+        self._consumer = consumer
+        self._wanted = wanted
+        self._partition = wanted.topic_partition
+        self._options = options
+        self._columns = columns
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Everything that is there. A start that is not in the log is looked for again: a log may lose records
+        several times while it is read, but not without an end."""
+        if self._wanted.is_to_latest:
+            self._wanted = replace(self._wanted, end=self._latest_end())
+        start = self._wanted.start
+        if start >= self._wanted.end:
+            return
+        for _ in range(_MOST_RESTARTS):
+            self._consumer.assign([(*self._partition, start)])
+            try:
+                yield from self._tables_from(start)
+            except NoOffset:
+                start = self._start_behind_loss(self._consumer.position(self._partition))
+            except UnknownTopic as error:
+                self._lose(f"{self._partition} is gone: {error}")
+                return
+            except CorruptBatch as error:
+                raise ReadFailed(
+                    f"{self._partition} is damaged at offset {error.offset}: {error.why}. Another replica may have it "
+                    f"whole; reading can go on at offset {error.next_offset}, with startingOffsets or a new checkpoint"
+                ) from None
+            else:
+                return
+            if start >= self._wanted.end:
+                return
+        raise ReadFailed(f"{self._partition} lost records {_MOST_RESTARTS} times while it was read: try again")
+
+    def _latest_end(self) -> int:
+        try:
+            return max(self._consumer.end_offsets([self._partition])[self._partition], self._wanted.end)
+        except UnknownTopic:
+            return self._wanted.end
+
+    def _tables_from(self, position: int) -> Iterator[pa.Table]:
+        silent_ms = 0.0
+        look_seconds = min(_LOOK_SECONDS, self._options.poll_timeout_ms / 1000)
+        while True:
+            try:
+                yield from self._consumer.tables(
+                    until={self._partition: self._wanted.end},
+                    timeout=look_seconds,
+                    columns=self._columns,
+                    timestamp_unit="us",
+                )
+            except Unfinished:
+                reached = self._consumer.position(self._partition)
+                silent_ms = silent_ms + look_seconds * 1000 if reached == position else 0.0
+                position = reached
+                if silent_ms:
+                    self._look(position, silent_ms)
+            else:
+                return
+
+    def _look(self, position: int, silent_ms: float) -> None:
+        """Nothing comes: raise NoOffset or UnknownTopic where that is why, and ReadFailed when it is too long."""
+        try:
+            first = self._consumer.beginning_offsets([self._partition], timeout=_LOOK_SECONDS)[self._partition]
+            last = self._consumer.end_offsets([self._partition], timeout=_LOOK_SECONDS)[self._partition]
+        except BrokerUnavailable:
+            first, last = position, self._wanted.end
+        if not first <= position < last:
+            raise NoOffset(f"{self._partition} has offsets {first} to {last}")
+        if silent_ms >= self._options.poll_timeout_ms:
+            raise ReadFailed(
+                f"no record of {self._partition} came at offset {position} within {self._options.poll_timeout_ms} ms: "
+                f"see that the brokers of {self._options.settings['bootstrap.servers']} run, or raise "
+                "kafkaConsumer.pollTimeoutMs"
+            )
+
+    def _start_behind_loss(self, position: int) -> int:
+        first = self._consumer.beginning_offsets([self._partition])[self._partition]
+        last = self._consumer.end_offsets([self._partition])[self._partition]
+        if position < first:
+            until = min(first, self._wanted.end)
+            if not (self._wanted.is_from_earliest and position == self._wanted.start):
+                self._lose(f"offsets {position} to {until} of {self._partition} are not there any more")
+            return first
+        if position >= last:
+            self._lose(
+                f"offsets {position} to {self._wanted.end} of {self._partition} are not there: it ends at {last}"
+            )
+            return self._wanted.end
+        return position
+
+    def _lose(self, what: str) -> None:
+        loss: DataLoss = data_loss(what)
+        if self._options.is_failing_on_loss:
+            raise loss
+        _LOG.warning("%s", loss)
+
+
+class _Shaper:
+    """From columns of records to the batch that Spark expects."""
+
+    def __init__(self, projection: Projection, row_filter: RowFilter) -> None:
+        self._projection = projection
+        self._row_filter = row_filter
+        self._schema = projection.arrow_schema()
+        self._json = JsonFields(projection.value_fields) if projection.value_fields.fields else None
+
+    def shape(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._row_filter:
+            batch = self._row_filter.apply(batch)
+        fields = {} if self._json is None else self._json.columns(batch.column("value"))
+        arrays = []
+        for wanted in self._schema:
+            source = self._projection.sources[wanted.name]
+            array = fields[wanted.name] if source is None else batch.column(source)
+            arrays.append(spark_headers(array, wanted.type) if source == "headers" else array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -1,0 +1,156 @@
+"""Spark, Ottla and Apache Kafka for the tests of `ottla.spark`: one of each for all of them, since each takes seconds.
+
+`target` is a broker of one kind and then of the other; a test that takes it runs on both. Spark's own Kafka connector
+is in the session, too: the same topic read by both has to give the same rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.conftest import start_broker
+from tests.peers.paths import REPOSITORY, SPARK_CONNECTOR_LIBS, PeerMissing, require_libs
+from tests.peers.process import ServerProcess
+
+from ottla import Admin
+from ottla.client.admin import NewTopic
+
+PROPERTIES = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.cleaner.backoff.ms": "100",
+}
+
+_topic_numbers = itertools.count(1)
+
+# Spark's JVM keeps the environment that it was started with, whichever test was first to start it.
+WORKERS_PYTHONPATH = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A broker of one kind or the other, and what tests ask of it."""
+
+    kind: str
+    server: ServerProcess
+    admin: Admin
+
+    @property
+    def bootstrap(self) -> str:
+        return self.server.bootstrap
+
+    def topic(self, partitions: int = 1, **configs: str) -> str:
+        """A new topic of a name that no other has; `cleanup_policy="compact"` sets `cleanup.policy`."""
+        name = f"spark-{next(_topic_numbers)}"
+        dotted = {key.replace("_", "."): value for key, value in configs.items()}
+        self.admin.create_topics([NewTopic(name, partitions, configs=dotted)]).raise_for_errors()
+        return name
+
+
+def workers_environment() -> dict[str, str]:
+    """For a driver in a process of its own: this interpreter, and the sources of this tree, for it and its workers."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": WORKERS_PYTHONPATH,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+class _Session:
+    """The one session of this process, made again where a test elsewhere has stopped it."""
+
+    def __init__(self, jars: list[str], warehouse: str) -> None:
+        self._settings = {
+            "spark.jars": ",".join(jars),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executorEnv.PYTHONPATH": WORKERS_PYTHONPATH,
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": warehouse,
+        }
+        self._spark: Any = None
+
+    def alive(self) -> Any:
+        from pyspark.sql import SparkSession
+
+        from ottla.spark import register
+
+        if self._spark is None or self._spark.sparkContext._jsc is None:
+            builder = SparkSession.builder.master("local[2]").appName("ottla-spark")
+            for name, value in self._settings.items():
+                builder = builder.config(name, value)
+            with pytest.MonkeyPatch.context() as patch:
+                # Spark's own look for data sources goes by the environment of its JVM.
+                patch.setenv("PYTHONPATH", WORKERS_PYTHONPATH)
+                self._spark = builder.getOrCreate()
+            self._spark.sparkContext.setLogLevel("OFF")
+            register(self._spark)
+        return self._spark
+
+    def stop(self) -> None:
+        if self._spark is not None and self._spark.sparkContext._jsc is not None:
+            self._spark.stop()
+
+
+@pytest.fixture(scope="session")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Session]:
+    pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    try:
+        jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
+    from ottla.spark.home import quick_spark_home
+
+    os.environ.setdefault("SPARK_HOME", str(quick_spark_home(tmp_path_factory.mktemp("spark-home"))))
+    session = _Session(jars, str(tmp_path_factory.mktemp("warehouse")))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(_session: _Session) -> Any:
+    """A session with `format("ottla")` registered, and with Spark's Kafka connector."""
+    return _session.alive()
+
+
+def _started(kind: str, factory: pytest.TempPathFactory) -> Iterator[Target]:
+    try:
+        server = start_broker(kind, factory.mktemp(f"spark-{kind}"), properties=PROPERTIES)
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
+    with Admin(server.bootstrap) as admin:
+        yield Target(kind, server, admin)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def ottla_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from _started("ottla", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def kafka_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from _started("kafka", tmp_path_factory)
+
+
+@pytest.fixture(params=["ottla", "kafka"])
+def target(request: pytest.FixtureRequest) -> Target:
+    """Either broker; started when the first test needs it."""
+    found: Target = request.getfixturevalue(f"{request.param}_target")
+    return found

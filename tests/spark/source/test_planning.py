@@ -1,0 +1,71 @@
+"""How ranges are cut and batches limited: no offset is lost, and none is in two places."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.client.types import TopicPartition
+from ottla.spark.source.admission import Patience, at_most
+from ottla.spark.source.limits import from_offset_map, to_offset_map
+from ottla.spark.source.planning import OffsetRange, split
+
+SIZES = st.lists(st.integers(0, 5000), max_size=12)
+
+
+def ranges_of(sizes: list[int]) -> list[OffsetRange]:
+    return [OffsetRange("t", number, 100, 100 + size, is_from_earliest=True) for number, size in enumerate(sizes)]
+
+
+@given(SIZES, st.none() | st.integers(1, 60), st.none() | st.integers(1, 5000))
+def test_pieces_are_the_whole(sizes: list[int], min_partitions: int | None, max_records: int | None) -> None:
+    ranges = ranges_of(sizes)
+    pieces = split(ranges, min_partitions, max_records)
+    for whole in ranges:
+        own = [piece for piece in pieces if piece.partition == whole.partition]
+        assert sum(piece.size for piece in own) == whole.size
+        if own:
+            assert (own[0].start, own[-1].end) == (whole.start, whole.end)
+            assert all(before.end == after.start for before, after in pairwise(own))
+            # Only what begins where the log began may find that it begins later by now.
+            assert [piece.is_from_earliest for piece in own] == [True] + [False] * (len(own) - 1)
+    assert all(piece.size > 0 for piece in pieces)
+    if max_records is not None:
+        assert all(piece.size <= max_records for piece in pieces)
+
+
+def test_large_partitions_are_split_in_proportion() -> None:
+    """As Spark's connector does it: small ones stay whole, and the others share what is left."""
+    pieces = split(ranges_of([100, 300, 5]), 9, None)
+    assert [len([piece for piece in pieces if piece.partition == number]) for number in range(3)] == [2, 6, 1]
+    assert len(split(ranges_of([10, 10]), 2, None)) == 2
+
+
+@given(st.dictionaries(st.integers(0, 9), st.integers(0, 1000), min_size=1), st.integers(1, 500))
+def test_a_limited_batch_takes_something_of_everything(behind: dict[int, int], limit: int) -> None:
+    starts = {TopicPartition("t", number): 7 for number in behind}
+    ends = {TopicPartition("t", number): 7 + size for number, size in behind.items()}
+    limited = at_most(limit, starts, ends)
+    taken = sum(limited[one] - 7 for one in limited)
+    assert taken <= max(limit, len(behind))
+    for one, end in ends.items():
+        assert 7 <= limited[one] <= end
+        assert (limited[one] > 7) == (end > 7)
+
+
+def test_small_batches_wait_but_not_for_ever() -> None:
+    partition = TopicPartition("t", 0)
+    patience = Patience(at_least=10, max_delay_ms=1000)
+    assert not patience.waits({partition: 0}, {partition: 1}, now_ms=5)
+    assert patience.waits({partition: 1}, {partition: 10}, now_ms=900)
+    assert not patience.waits({partition: 1}, {partition: 11}, now_ms=950)
+    assert patience.waits({partition: 11}, {partition: 12}, now_ms=1949)
+    assert not patience.waits({partition: 11}, {partition: 12}, now_ms=1950)
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), st.integers(0)))
+def test_offsets_are_the_same_from_their_json(offsets: dict[tuple[str, int], int]) -> None:
+    named = {TopicPartition(*partition): offset for partition, offset in offsets.items()}
+    assert from_offset_map(to_offset_map(named)) == named
