@@ -23,6 +23,10 @@ CONFLUENT = "confluent-kafka"
 AIOKAFKA = "aiokafka"
 CODECS = ("none", "lz4", "zstd")
 
+CONNECTOR = "Spark's connector"
+SPARK_SOURCE = "ottla in Spark"
+EXACTLY_ONCE = "ottla in Spark, exactly once"
+
 TITLES = {KAFKA: "Apache Kafka", OTTLA: "Ottla"}
 
 
@@ -91,6 +95,7 @@ def rows(settings: Settings) -> list[Row]:
         *_compaction_rows(),
         *_group_rows(settings),
         *_library_rows(settings),
+        *_spark_rows(settings),
     ]
 
 
@@ -119,6 +124,29 @@ def _library_rows(settings: Settings) -> list[Row]:
         title = f"client: memory while {size} are read by {by}"
         found.append(Row(f"libraries.memory.{by}", title, "MB", None, False, OTTLA_CLIENT, OTTLA_CLIENT, at_most=300.0))
     return found
+
+
+def _spark_rows(settings: Settings) -> list[Row]:
+    """Ottla's data source beside Spark's own connector, on the same broker."""
+
+    def beside(key: str, title: str, goal: float | None = None, unit: str = "rec/s", own: str = SPARK_SOURCE) -> Row:
+        return Row(f"spark.{key}", f"Spark: {title}", unit, goal, unit == "rec/s", CONNECTOR, own)
+
+    count = f"{settings.spark_records / 1e6:g} M records of 100 B"
+    return [
+        beside("batch", f"batch read, {count}", 2.5),
+        beside("batch.processor", "processor time of a record, batch read", unit="us"),
+        beside("batch.kafka", "batch read from Apache Kafka"),
+        beside("drain.wall", f"availableNow, {count}, start to end", 2.0, "s"),
+        beside("drain.trigger", "availableNow, time in triggers", 2.5, "s"),
+        beside("drain.processor", "processor time of a record, availableNow", unit="us"),
+        beside("floor", "a micro-batch of one record", 0.5, "ms"),
+        beside("sink", f"write, {count}, lz4", 1.5),
+        beside("sink.processor", "processor time of a record, write", unit="us"),
+        beside("sink.staged", "write exactly once beside the connector's at least once", own=EXACTLY_ONCE),
+        *(beside(f"partitions.{n}", f"batch read from {n} partitions") for n in settings.spark_partitions),
+        *(beside(f"sizes.{n}", f"batch read of records of {n:,} B") for n in settings.spark_record_bytes),
+    ]
 
 
 def _scale_rows(settings: Settings) -> list[Row]:
@@ -203,4 +231,5 @@ SECTIONS = (
     "groups",
     "transactions",
     "libraries",
+    "spark",
 )

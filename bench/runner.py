@@ -24,6 +24,7 @@ from bench.sections import (
     limits,
     produce,
     scale,
+    spark,
     startup,
     transactions,
 )
@@ -41,6 +42,7 @@ _PLANNERS = {
     "groups": groups.steps,
     "transactions": transactions.steps,
     "libraries": libraries.steps,
+    "spark": spark.steps,
 }
 _SPARE_DISK_BYTES = 8 * GIB
 _SHORT_CHARACTERS = 400

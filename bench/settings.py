@@ -55,6 +55,10 @@ class Settings:
     library_async_records: int = 200_000
     library_table_records: int = 5_000_000
     library_drain_bytes: int = 5 * GIB
+    spark_records: int = 3_000_000
+    spark_partitions: tuple[int, ...] = (1, 50)
+    spark_record_bytes: tuple[int, ...] = (1_000, 10_000)
+    spark_bytes: int = 600_000_000
 
 
 def full(rounds: int | None = None) -> Settings:
@@ -93,4 +97,8 @@ def quick(rounds: int | None = None) -> Settings:
         library_async_records=50_000,
         library_table_records=500_000,
         library_drain_bytes=512 * MIB,
+        spark_records=300_000,
+        spark_partitions=(1,),
+        spark_record_bytes=(1_000,),
+        spark_bytes=60_000_000,
     )
