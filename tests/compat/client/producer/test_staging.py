@@ -45,7 +45,7 @@ async def stage(place: Place, name: str, topic: str, version: int, values: list[
         return await producer.stage_transaction()
 
 
-def committed(place: Place, topic: str) -> list[bytes | None]:
+def committed(place: Place, topic: str) -> list[bytes]:
     return sorted(seen.value for seen in place.read(topic, 2, "read_committed") if seen.value is not None)
 
 
