@@ -33,11 +33,11 @@ def complaint(read: Any) -> str:
     return told
 
 
-def test_the_driver_says_what_is_wrong(spark: Any, target: Target) -> None:
-    topic = target.topic(2)
+def test_the_driver_says_what_is_wrong(spark: Any, ottla_target: Target) -> None:
+    topic = ottla_target.topic(2)
 
     def read(**options: object) -> str:
-        return complaint(lambda: reader(spark.read, "ottla", target, **options).load().count())
+        return complaint(lambda: reader(spark.read, "ottla", ottla_target, **options).load().count())
 
     assert "option subscribe names the topic 'no-such-topic', which does not exist: create it first" in read(
         subscribe=f"{topic},no-such-topic", **{"fetchOffset.retryIntervalMs": 10}
@@ -51,11 +51,11 @@ def test_the_driver_says_what_is_wrong(spark: Any, target: Target) -> None:
     assert f"option startingOffsets names {topic}-2, which subscribe={topic} does not read" in told
 
 
-def test_a_stream_says_what_is_wrong(spark: Any, target: Target, tmp_path: Path) -> None:
-    topic = target.topic(1)
-    query = Query(spark, target, tmp_path / "checkpoint", subscribe=topic, startingOffsets='{"x":{"0":1}}')
+def test_a_stream_says_what_is_wrong(spark: Any, ottla_target: Target, tmp_path: Path) -> None:
+    topic = ottla_target.topic(1)
+    query = Query(spark, ottla_target, tmp_path / "checkpoint", subscribe=topic, startingOffsets='{"x":{"0":1}}')
     assert f"option startingOffsets leaves out {topic}-0" in complaint(query.run)
-    misspelt = Query(spark, target, tmp_path / "other", subscribe=topic, maxOffsetPerTrigger=5)
+    misspelt = Query(spark, ottla_target, tmp_path / "other", subscribe=topic, maxOffsetPerTrigger=5)
     assert "did you mean 'maxOffsetsPerTrigger'" in complaint(misspelt.run)
 
 

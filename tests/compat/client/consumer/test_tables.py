@@ -12,7 +12,7 @@ from tests.compat.client.consumer.test_reading import numbered
 from tests.compat.client.consumer.writing import PATIENCE_SECONDS, Writer, asynchronous
 
 from ottla.client.consumer import AsyncConsumer
-from ottla.client.errors import ConfigError, NotAssigned, SerializationError
+from ottla.client.errors import ConfigError, NotAssigned, SerializationError, Unfinished
 from ottla.client.types import TopicPartition
 
 QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 50}
@@ -163,3 +163,48 @@ async def test_frames_of_polars_and_pandas_have_the_same_rows(writer: Writer) ->
         table = await consumer.to_pandas(value_format="json")
         assert list(table["offset"]) == list(range(30))
         assert table[table["user"] == "u1"]["amount"].sum() == total
+
+
+@asynchronous
+async def test_tables_up_to_an_offset_end_there_and_fetch_nothing_behind_it(writer: Writer) -> None:
+    topic = writer.topic(2)
+    for _ in range(20):
+        writer.write(topic, [b"x" * 50_000] * 10)
+    writer.write(topic, numbered(5), partition=1)
+    async with consumer_of(writer, max_partition_fetch_bytes=100_000) as consumer:
+        consumer.assign([(topic, 0, 3), (topic, 1, 0)])
+        until = {(topic, 0): 45, (topic, 1): 5}
+        columns = ["timestamp", "partition", "offset"]
+        tables = [table async for table in consumer.tables(until=until, columns=columns, timestamp_unit="us")]
+        whole = pa.concat_tables(tables)
+        assert whole.column_names == ["partition", "offset", "timestamp"]
+        assert whole.schema.field("timestamp").type == pa.timestamp("us", "UTC")
+        rows = sorted(zip(whole.column("partition").to_pylist(), whole.column("offset").to_pylist(), strict=True))
+        assert rows == [(0, offset) for offset in range(3, 45)] + [(1, offset) for offset in range(5)]
+        assert consumer.metrics()["bytes_fetched"] < 9_000_000
+        # What follows is read as ever.
+        (record,) = await consumer.poll(PATIENCE_SECONDS, 1)
+        assert (record.partition, record.offset) == (0, 45)
+
+
+@asynchronous
+async def test_a_bounded_read_that_gets_nothing_in_time_says_so(writer: Writer) -> None:
+    topic = writer.topic()
+    writer.write(topic, numbered(5))
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, 0, 0)])
+        tables = consumer.tables(until={(topic, 0): 7}, timeout=0.2)
+        assert (await anext(tables)).num_rows == 5
+        with pytest.raises(Unfinished, match="before all partitions were at their ends"):
+            await anext(tables)
+        assert await consumer.position((topic, 0)) == 5
+        with pytest.raises(NotAssigned):
+            await anext(consumer.tables(until={("other", 0): 7}))
+        wrongs: list[dict[str, Any]] = [
+            {"columns": ["price"]},
+            {"columns": []},
+            {"columns": ["key"], "value_format": "json"},
+        ]
+        for wrong in wrongs:
+            with pytest.raises(ConfigError):
+                await anext(consumer.tables(**wrong))
