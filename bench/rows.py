@@ -103,7 +103,8 @@ def _library_rows(settings: Settings) -> list[Row]:
     """Ottla's client beside another one, on the same broker."""
 
     def beside(key: str, title: str, goal: float, other: str = CONFLUENT, unit: str = "rec/s") -> Row:
-        return Row(f"libraries.{key}", title, unit, goal, unit == "rec/s", other, OTTLA_CLIENT)
+        goal_text = "" if unit == "rec/s" else f"at most {1 / goal:g}x the time"
+        return Row(f"libraries.{key}", title, unit, goal, unit == "rec/s", other, OTTLA_CLIENT, goal_text)
 
     found = [
         beside("produce", "client: produce 100 B records", 1.3),
