@@ -174,7 +174,7 @@ class _Course:
 
     def ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
         if not self._is_planned and self._initial is not None and starts == self._initial.offsets:
-            pass
+            starts = self._begun_again(self._initial, ends)
         self._is_planned = True
         found = stream_ranges(starts, ends, self._lookup, is_failing_on_loss=self._options.is_failing_on_loss)
         return split(found, self._options.min_partitions, self._options.max_records_per_partition)
