@@ -6,6 +6,7 @@ The session is warm before anything counts: a first round of every measurement i
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -28,7 +29,10 @@ def session(directory: str) -> Any:
     from pyspark.sql import SparkSession
 
     import ottla.spark
+    from ottla.spark.home import quick_spark_home
 
+    # As docs/SPARK.md advises; the connector, which has no Python processes, does not notice.
+    os.environ["SPARK_HOME"] = str(quick_spark_home(f"{directory}/spark"))
     jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
     spark = (
         SparkSession.builder.master(f"local[{CORES}]")
