@@ -25,6 +25,9 @@ _ROWS = 500
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One session for all tests here: starting Spark costs more than they do."""
     jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
+    if (other := pyspark_sql.SparkSession.getActiveSession()) is not None:
+        # Of tests elsewhere, which make it again: there is one session in a process, and here rows come in one task.
+        other.stop()
     session = (
         pyspark_sql.SparkSession.builder.master("local[1]")
         .appName("ottla-compat")

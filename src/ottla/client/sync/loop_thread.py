@@ -52,9 +52,9 @@ class LoopThread:
                 _drive(wheel, loop, call)
             finally:
                 wheel.leave()
+            _wait(loop, call)
         else:
-            loop.call_soon_threadsafe(call.begin, loop)
-        _wait(loop, call)
+            _wait(loop, call, begin=True)
         result: Result = call.result()
         return result
 
@@ -144,6 +144,8 @@ class _Call:
     # In the loop.
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.is_done:
+            return
         self._owner.entered(self)
         self._task = loop.create_task(self._run())
 
@@ -165,6 +167,11 @@ class _Call:
     def cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        elif not self.is_done:
+            # It never began, and never will.
+            self._error = asyncio.CancelledError()
+            self.is_done = True
+            self.give(None)
 
     # In the thread of the caller.
 
@@ -235,9 +242,11 @@ def _drive(wheel: Wheel, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
         call.stop = None
 
 
-def _wait(loop: asyncio.AbstractEventLoop, call: _Call) -> None:
-    """Until the call is done, whoever runs the loop."""
+def _wait(loop: asyncio.AbstractEventLoop, call: _Call, *, begin: bool = False) -> None:
+    """Until the call is done, whoever runs the loop. A Ctrl-C may come as soon as the call can have begun."""
     try:
+        if begin:
+            loop.call_soon_threadsafe(call.begin, loop)
         call.wait()
     except KeyboardInterrupt:
         if not call.is_done:
