@@ -10,6 +10,7 @@
 | `datasource`      | `OttlaDataSource`, which Spark makes for every read and write                      |
 | `client_settings` | from `kafka.*` options to settings of clients                                      |
 | `source`, `sink`  | the two directions                                                                 |
+| `telling`         | errors as one sentence in the driver, without the traces of workers                |
 | `home`            | a SPARK_HOME whose Python processes start faster                                   |
 
 Where the package is installed, Spark finds the format by itself (`pyspark_ottla`).

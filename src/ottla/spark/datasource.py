@@ -9,7 +9,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from ottla.client.errors import OttlaError
-from ottla.spark.source.failures import SchemaError, told_plainly
+from ottla.spark.source.failures import SchemaError
+from ottla.spark.telling import told_plainly
 
 NAME = "ottla"
 

@@ -332,7 +332,7 @@ class Engine:
         self.sender.fail_all(error, [batch for batch in self.appender.incomplete if not batch.is_in_flight])
 
     def turn_soon(self) -> None:
-        self.waking.turn_soon()
+        self.waking.wake()
 
     # The producer's id.
 

@@ -44,8 +44,3 @@ class Waking:
             self._turn()
         finally:
             appender.owner_thread = thread
-
-    def turn_soon(self) -> None:
-        """In the loop's thread."""
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon(self._turn)

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 from ottla.spark.sink import clients
 from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.rows import RowSender, RowShape
-from ottla.spark.source.failures import told_plainly
+from ottla.spark.telling import told_plainly
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -71,7 +71,7 @@ from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.rows import RowShape
 from ottla.spark.sink.settlement import Settlement, superseded
 from ottla.spark.sink.staging import StagedRows, stage_rows
-from ottla.spark.source.failures import told_plainly
+from ottla.spark.telling import told_plainly
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,10 +8,10 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from ottla.spark.source.cluster import Lookup
 from ottla.spark.source.columns import Projection
-from ottla.spark.source.failures import told_plainly
 from ottla.spark.source.filters import Pushed, push
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.planning import OffsetRange, batch_ranges, clamp, split
+from ottla.spark.telling import told_plainly
 
 
 class BatchReader(DataSourceReader):

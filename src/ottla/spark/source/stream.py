@@ -29,11 +29,11 @@ from ottla.client.errors import OttlaError
 from ottla.spark.source.admission import Patience, at_most
 from ottla.spark.source.cluster import Lookup, Resolved
 from ottla.spark.source.columns import Projection
-from ottla.spark.source.failures import told_plainly
 from ottla.spark.source.limits import OffsetMap, Offsets, from_offset_map, to_offset_map
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.planning import OffsetRange, split, stream_ranges
 from ottla.spark.source.publishing import Publisher
+from ottla.spark.telling import told_plainly
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -16,11 +16,12 @@ from ottla import Consumer
 from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, Unfinished, UnknownTopic
 from ottla.spark.source.columns import Projection, spark_headers
 from ottla.spark.source.consumers import borrowed
-from ottla.spark.source.failures import DataLoss, ReadFailed, plainly
+from ottla.spark.source.failures import DataLoss, ReadFailed
 from ottla.spark.source.filters import RowFilter
 from ottla.spark.source.json_values import JsonFields
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.planning import OffsetRange, data_loss
+from ottla.spark.telling import plainly
 
 _LOG = logging.getLogger(__name__)
 # When nothing came for so long, the brokers are asked whether the partition is still there.
