@@ -138,12 +138,12 @@ def test_a_child_of_a_fork_is_refused_and_may_close(thread: LoopThread) -> None:
 def test_the_thread_ends_with_a_client_that_was_forgotten() -> None:
     class Owner:
         def __init__(self) -> None:
-            self.thread = LoopThread("consumer")
+            self.thread = LoopThread("forgotten")
             closes(self.thread, self)
 
     owner = Owner()
     owner.thread.run(thread_name)
-    [serving] = [each for each in threading.enumerate() if each.name == "ottla-consumer"]
+    [serving] = [each for each in threading.enumerate() if each.name == "ottla-forgotten"]
     del owner
     gc.collect()
     serving.join(20)
