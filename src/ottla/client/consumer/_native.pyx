@@ -58,7 +58,7 @@ cdef enum:
     DROPPED = 2
 
 cdef tuple _TIMESTAMP_TYPES = (TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME)
-cdef object _MODES = ChunkMode
+cdef tuple _MODES = tuple(ChunkMode)
 cdef object _NOTHING = memoryview(b"")
 
 
@@ -212,7 +212,7 @@ cdef class Chunk:
 
     @property
     def mode(self):
-        return _MODES(self._mode)
+        return _MODES[self._mode]
 
     @mode.setter
     def mode(self, value):

@@ -69,12 +69,13 @@ class Attention:
             await asyncio.shield(self._visiting)
         if self._errors:
             error = self._errors.popleft()
-            self._let_go_on()
+            self.let_go_on()
             raise error
-        self._let_go_on()
+        self.let_go_on()
 
-    def _let_go_on(self) -> None:
-        if not self.is_wanted:
+    def let_go_on(self) -> None:
+        """Nothing waits for the user any more: takers find records again."""
+        if self._prefetch.is_interrupted and not self.is_wanted:
             self._prefetch.proceed()
 
     async def _receive_visit(self) -> None:

@@ -252,7 +252,9 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         self._need_something()
 
         async def supply() -> Chunk | None:
-            await asyncio.sleep(0)
+            if self._core.prefetch.has_ready:
+                # Nobody would wait: the loop gets its turn here.
+                await asyncio.sleep(0)
             return await self.next_chunk(timeout)
 
         return AsyncRecordIterator(supply, self.config.max_poll_records)

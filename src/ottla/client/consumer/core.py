@@ -166,10 +166,21 @@ class Core:
             if not len(self.assignment):
                 await self.attention.wait_for_change(min(left, self.config.max_poll_interval_ms / 3000))
 
+    def _attended(self) -> bool:
+        """`attend` where nothing waits for the user, as mostly: that needs no coroutine."""
+        if self._is_closing or self.attention.is_wanted:
+            return False
+        if self.membership is not None:
+            self.membership.polled()
+            self.membership.raise_if_lost()
+        self.attention.let_go_on()
+        return True
+
     async def next_chunk(self, deadline: float | None) -> Chunk | None:
         """The next chunk to take records from; None when there was none in time."""
         while True:
-            await self.attend()
+            if not self._attended():
+                await self.attend()
             self.prefetch.came_back()
             chunk = self.prefetch.next_chunk()
             if chunk is not None:

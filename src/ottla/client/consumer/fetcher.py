@@ -50,6 +50,8 @@ _MOVED = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
+# To look a member up in its enum costs more than to compare with it.
+_FETCHING = Phase.FETCHING
 _AGAIN = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR})
 
 
@@ -72,6 +74,10 @@ class Outcome(NamedTuple):
     out_of_range: tuple[PartitionState, ...] = ()
     errors: tuple[OttlaError, ...] = ()
     leaders: tuple[tuple[TopicPartition, LeaderIdAndEpoch], ...] = ()
+
+
+_NOTHING = Outcome()
+_RECORDS = Outcome(has_records=True)
 
 
 class Fetcher:
@@ -129,7 +135,7 @@ class Fetcher:
 
     def _node_for(self, state: PartitionState, cluster: Cluster, now: float) -> int:
         """The broker to fetch from now: the leader, or a replica that is nearer; NO_LEADER for none."""
-        if state.phase is not Phase.FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
+        if state.phase is not _FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
             return NO_LEADER
         if state.fetch_end is not None and state.fetch_offset >= state.fetch_end:
             return NO_LEADER
@@ -146,6 +152,8 @@ class Fetcher:
             self._prefetch.want_room()
             return None
         max_bytes = min(self._settings.fetch_max_bytes, max(room_bytes, 1))
+        names: dict[bytes, str] = {}
+        max_version = None
         wanted: dict[TopicPartition, Wanted] = {}
         partitions: dict[TopicPartition, tuple[PartitionState, int, Wanted]] = {}
         for state in states:
@@ -155,6 +163,10 @@ class Fetcher:
             wanted[state.topic_partition] = want
             partitions[state.topic_partition] = (state, state.version, want)
             state.is_fetching = True
+            if info.topic_id == _NO_TOPIC_ID:
+                max_version = _LAST_VERSION_WITH_NAMES
+            else:
+                names[info.topic_id] = state.topic
         ask = self._sessions.setdefault(node_id, FetchSession()).ask(wanted)
         topics: dict[tuple[str, bytes], FetchTopic] = {}
         for (name, partition), want in ask.partitions.items():
@@ -177,13 +189,11 @@ class Fetcher:
             session_id=ask.session_id,
             session_epoch=ask.epoch,
             topics=list(topics.values()),
-            forgotten_topics_data=_forgotten(ask.forgotten),
+            forgotten_topics_data=_forgotten(ask.forgotten) if ask.forgotten else [],
             rack_id=self._settings.client_rack,
         )
         self._in_flight_bytes[node_id] = max_bytes
-        names = {want.topic_id: partition.topic for partition, want in wanted.items() if want.topic_id != _NO_TOPIC_ID}
-        has_ids = all(want.topic_id != _NO_TOPIC_ID for want in wanted.values())
-        return FetchPlan(node_id, request, partitions, names, None if has_ids else _LAST_VERSION_WITH_NAMES)
+        return FetchPlan(node_id, request, partitions, names, max_version)
 
     def _crowded_wait_ms(self) -> int:
         consumed_bytes = self._prefetch.consumed_bytes
@@ -218,6 +228,9 @@ class Fetcher:
                 for state, _, _ in plan.partitions.values():
                     state.retry_at = retry_at
             return Outcome(is_metadata_stale=is_stale)
+        if len(response.responses) == 1 and len(response.responses[0].partitions) == 1:
+            topic = response.responses[0]
+            return self._partition(plan, topic.topic or plan.names.get(topic.topic_id, ""), topic.partitions[0], now)
         has_records = is_metadata_stale = False
         errors: list[OttlaError] = []
         out_of_range: list[PartitionState] = []
@@ -225,7 +238,7 @@ class Fetcher:
         for topic in response.responses:
             name = topic.topic or plan.names.get(topic.topic_id, "")
             for data in topic.partitions:
-                outcome = self._partition(plan, TopicPartition(name, data.partition_index), data, now)
+                outcome = self._partition(plan, name, data, now)
                 has_records |= outcome.has_records
                 is_metadata_stale |= outcome.is_metadata_stale
                 errors += outcome.errors
@@ -239,18 +252,19 @@ class Fetcher:
         for state, _, _ in plan.partitions.values():
             state.is_fetching = False
 
-    def _partition(self, plan: FetchPlan, partition: TopicPartition, data: PartitionData, now: float) -> Outcome:
+    def _partition(self, plan: FetchPlan, topic: str, data: PartitionData, now: float) -> Outcome:
+        partition = TopicPartition(topic, data.partition_index)
         asked = plan.partitions.get(partition)
         if asked is None:
-            return Outcome()
+            return _NOTHING
         state, version, want = asked
         if (
             state.version != version
-            or state.phase is not Phase.FETCHING
+            or state.phase is not _FETCHING
             or state.fetch_offset != want.offset
             or self._assignment.get(partition) is not state
         ):
-            return Outcome()
+            return _NOTHING
         if data.error_code:
             outcome = self._error(plan, state, ErrorCode(data.error_code), now)
             if outcome.is_metadata_stale and data.current_leader.leader_epoch >= 0:
@@ -266,7 +280,7 @@ class Fetcher:
             state.preferred_until = now + self._settings.metadata_max_age_seconds
         records = data.records
         if records is None or not len(records):
-            return Outcome()
+            return _NOTHING
         return self._records(state, memoryview(records), data, is_alone=len(plan.partitions) == 1)
 
     def _records(self, state: PartitionState, records: memoryview, data: PartitionData, *, is_alone: bool) -> Outcome:
@@ -279,7 +293,7 @@ class Fetcher:
         if contents.end_offset == state.fetch_offset and damage is None:
             if not is_alone:
                 # Only the first partition of an answer is sure to get a whole batch; this one comes first later.
-                return Outcome()
+                return _NOTHING
             why = f"{len(records)} bytes came and no whole batch among them; raise max.partition.fetch.bytes"
             damage = CorruptBatch(state.topic, state.partition, state.fetch_offset, state.fetch_offset + 1, why)
         chunk = Chunk(
@@ -300,7 +314,7 @@ class Fetcher:
             state.phase = Phase.FAILED
         self._prefetch.add(state, chunk, contents.epoch)
         self._assignment.served(state)
-        return Outcome(has_records=True)
+        return _RECORDS
 
     def _error(self, plan: FetchPlan, state: PartitionState, code: ErrorCode, now: float) -> Outcome:
         retry_at = now + self._settings.retry_backoff_seconds
@@ -308,7 +322,7 @@ class Fetcher:
             if state.preferred_replica == plan.node_id:
                 # A follower may not have it yet, or not any more: the leader knows.
                 state.preferred_replica = -1
-                return Outcome()
+                return _NOTHING
             return Outcome(out_of_range=(state,))
         if code in _MOVED or code in _AGAIN:
             state.retry_at = retry_at

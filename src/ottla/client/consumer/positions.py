@@ -33,6 +33,10 @@ class Phase(Enum):
     FAILED = "failed"
 
 
+# To look a member up in its enum costs more than to compare with it.
+_FETCHING = Phase.FETCHING
+
+
 class Position(NamedTuple):
     """An offset, and the leader epoch of the record before it (NO_EPOCH where it is not known)."""
 
@@ -65,6 +69,7 @@ class PartitionState:
         "reset_time",
         "retry_at",
         "topic",
+        "topic_partition",
         "turn",
         "version",
     )
@@ -72,6 +77,7 @@ class PartitionState:
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
+        self.topic_partition = TopicPartition(topic, partition)
         self.phase = Phase.COMMITTED
         self.version = 0
         self.turn = 0
@@ -94,10 +100,6 @@ class PartitionState:
         self.high_watermark = NO_OFFSET
         self.last_stable_offset = NO_OFFSET
         self.log_start_offset = NO_OFFSET
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     @property
     def next_offset(self) -> int:
@@ -130,9 +132,13 @@ class PartitionState:
 
     def buffered_bytes(self) -> int:
         """What is still held; chunks that were handed out entirely are forgotten here."""
-        while self.chunks and self.chunks[0].size_bytes == 0:
-            self.chunks.popleft()
-        return sum(chunk.size_bytes for chunk in self.chunks)
+        chunks = self.chunks
+        while chunks and chunks[0].size_bytes == 0:
+            chunks.popleft()
+        buffered_bytes = 0
+        for chunk in chunks:
+            buffered_bytes += chunk.size_bytes
+        return buffered_bytes
 
     def stand_at(self, position: Position) -> None:
         """Go on from there; nothing is buffered any more (see `Prefetch.drop`)."""
@@ -249,7 +255,10 @@ class Assignment:
 
     def is_settled(self, now: float) -> bool:
         """Whether all partitions can be fetched: nothing has to be found out, and none waits after an error."""
-        return all(state.phase is Phase.FETCHING and state.retry_at <= now for state in self._states.values())
+        for state in self._states.values():  # noqa: SIM110 - after every fetch: a generator costs more than the look
+            if state.phase is not _FETCHING or state.retry_at > now:
+                return False
+        return True
 
     def topics(self) -> list[str]:
         return sorted({partition.topic for partition in self._states})

@@ -21,6 +21,9 @@ from ottla.client.errors import OttlaError
 
 Lent = tuple[PartitionState, Chunk]
 
+# To look a member up in its enum costs more than to compare with it.
+_READY, _HELD, _DROPPED = ChunkMode.READY, ChunkMode.HELD, ChunkMode.DROPPED
+
 
 class Prefetch:
     """`on_room` is called, in the thread of the taker, when fetches that waited for room may go on."""
@@ -38,7 +41,7 @@ class Prefetch:
         self._held: deque[Lent] = deque()
         self._current: Lent | None = None
         self._touched: list[Chunk] = []
-        self._is_interrupted = False
+        self.is_interrupted = False
         self._is_room_wanted = False
         self.buffered_bytes = 0
         self.consumed_bytes = 0
@@ -52,8 +55,8 @@ class Prefetch:
         """Whether a taker might find something; it is not certain, since chunks may turn out to be empty."""
         with self._lock:
             current = self._current
-            has_current = current is not None and current[1].mode is ChunkMode.READY and not _is_spent(current[1])
-            return not self._is_interrupted and (has_current or bool(self._ready))
+            has_current = current is not None and current[1].mode is _READY and not _is_spent(current[1])
+            return not self.is_interrupted and (has_current or bool(self._ready))
 
     def add(self, state: PartitionState, chunk: Chunk, epoch: int) -> None:
         """A fetch brought this for a partition, whose last record has that epoch."""
@@ -61,7 +64,7 @@ class Prefetch:
             state.extend(chunk, epoch)
             self.buffered_bytes += chunk.size_bytes
             if state.is_paused:
-                chunk.mode = ChunkMode.HELD
+                chunk.mode = _HELD
                 chunk.detach()
             self._ready.append((state, chunk))
 
@@ -94,13 +97,13 @@ class Prefetch:
 
     def interrupt(self) -> None:
         with self._lock:
-            self._is_interrupted = True
+            self.is_interrupted = True
             if self._current is not None:
-                self._current[1].mode = ChunkMode.HELD
+                self._current[1].mode = _HELD
 
     def proceed(self) -> None:
         with self._lock:
-            self._is_interrupted = False
+            self.is_interrupted = False
             if self._current is not None:
                 self._current[0].resume()
 
@@ -162,14 +165,14 @@ class Prefetch:
         """Put chunks that were borrowed, and of which nothing more was consumed, back to where they were."""
         with self._lock:
             for pair in reversed(list(lent)):
-                if pair[1].mode is not ChunkMode.DROPPED:
+                if pair[1].mode is not _DROPPED:
                     self._ready.appendleft(pair)
 
     def consumed(self, pair: Lent, next_offset: int) -> bool:
         """The user gets the records of a borrowed chunk before `next_offset`; whether that was all of it."""
         state, chunk = pair
         with self._lock:
-            if chunk.mode is ChunkMode.DROPPED:
+            if chunk.mode is _DROPPED:
                 return True
             state.take_lead(chunk)
             chunk.move_to(next_offset)
@@ -190,23 +193,24 @@ class Prefetch:
     def _next(self) -> Lent | None:
         current, self._current = self._current, None
         if current is not None:
-            if self._is_interrupted and current[0].may_be_read:
+            if self.is_interrupted and current[0].may_be_read:
                 # It was held back only to interrupt the taker.
-                current[1].mode = ChunkMode.READY
+                current[1].mode = _READY
             self._ready.appendleft(current)
-        while self._ready and not self._is_interrupted:
+        while self._ready and not self.is_interrupted:
             pair = self._ready.popleft()
             mode = pair[1].mode
-            if mode is ChunkMode.HELD:
+            if mode is _HELD:
                 self._held.append(pair)
-            elif mode is ChunkMode.READY and _is_spent(pair[1]):
+            elif mode is _READY and _is_spent(pair[1]):
                 self._retire(pair[1])
-            elif mode is ChunkMode.READY:
+            elif mode is _READY:
                 return pair
         return None
 
     def _retire(self, chunk: Chunk) -> None:
-        self.consumed_records += sum(entry.header.record_count for entry in chunk.entries)
+        for entry in chunk.entries:
+            self.consumed_records += entry.header.record_count
         size_bytes = chunk.release()
         self.buffered_bytes -= size_bytes
         self.consumed_bytes += size_bytes

@@ -55,6 +55,7 @@ class Engine:
     ) -> None:
         self.config = config
         self.network = network
+        self.cluster = network.cluster
         self._clock = clock
         self._executor = executor
         self.metrics = ProducerMetrics()
@@ -112,14 +113,11 @@ class Engine:
         self._loop = self.waking.loop = asyncio.get_running_loop()
         self.appender.own()
         self.appender.refuses = self.transactions is not None
+        self.cluster = self.network.cluster
         self.network.on_cluster(self._cluster_changed)
         self._turn()
 
     # What the sender is told.
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.network.cluster
 
     def request_update(self) -> None:
         self.network.request_update()
@@ -234,6 +232,7 @@ class Engine:
     # Turns.
 
     def _cluster_changed(self, old: Cluster, new: Cluster) -> None:
+        self.cluster = new
         self._idle_topics.look(self._clock.monotonic())
         self._turn()
 

@@ -67,6 +67,7 @@ class Sender:
         self._max_in_flight = config.max_in_flight_requests_per_connection
         self._keeps_order = self._max_in_flight == 1
         self._codec = Codec.from_name(config.compression_type)
+        self._compresses = self._codec is not Codec.NONE
         self.level = level_of(config)
         self._in_flight: dict[int, int] = {}
         self._turns = 0
@@ -114,7 +115,9 @@ class Sender:
         if self.is_update_wanted:
             self._surroundings.request_update()
         # While every broker has as many requests as it may have, a full batch is no reason to wake the loop.
-        busy = sum(count >= self._max_in_flight for count in self._in_flight.values())
+        busy = 0
+        for count in self._in_flight.values():
+            busy += count >= self._max_in_flight
         self._appender.is_hungry = busy < len(cluster.nodes)
         return shipments, self._next_at
 
@@ -149,7 +152,7 @@ class Sender:
                 continue
             if not self._may_take(queue, first, now):
                 continue
-            if queue.closed or self.hurries:
+            if queue.closed or self.hurries or not self._linger:
                 ready.setdefault(queue.leader, []).append(queue)
                 continue
             lingering.setdefault(queue.leader, []).append(queue)
@@ -219,7 +222,7 @@ class Sender:
 
     def _is_sealed(self, batch: Batch) -> bool:
         """Whether it is compressed, if it is to be; done here when it is small, asked for otherwise."""
-        if self._codec is Codec.NONE or batch.payload is not None:
+        if not self._compresses or batch.payload is not None:
             return True
         if batch.is_sealing:
             return False
@@ -249,6 +252,10 @@ class Sender:
         if response is None:
             for batch in shipment.batches:
                 self._written(batch, -1, -1)
+            return
+        only = shipment.only(response)
+        if only is not None:
+            self._judge(shipment.batches[0], only, now)
             return
         missing = {id(batch): batch for batch in shipment.batches}
         for batch, answer in shipment.match(response):
@@ -296,10 +303,10 @@ class Sender:
             batch.queue.in_flight -= 1
 
     def _judge(self, batch: Batch, answer: PartitionProduceResponse, now: float) -> None:
-        code = ErrorCode(answer.error_code)
-        if code is ErrorCode.NONE:
+        if not answer.error_code:
             self._written(batch, answer.base_offset, answer.log_append_time_ms)
             return
+        code = ErrorCode(answer.error_code)
         if code in UNCERTAIN:
             batch.may_be_written = True
         if code in STALE:

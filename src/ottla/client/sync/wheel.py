@@ -15,10 +15,9 @@ what a handler raises would hit the loop in the middle of its work.
 """
 
 import asyncio
-import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 try:
     # What is behind the functions of `signal`, which make an enum of every number: single records wait for this.
@@ -143,27 +142,31 @@ def may_drive_here() -> bool:
     return True
 
 
-@contextlib.contextmanager
-def deferred_interrupt(tell: Callable[[], object]) -> Iterator[None]:
+class deferred_interrupt:  # noqa: N801 - read as `with deferred_interrupt(...)`
     """In the main thread: a Ctrl-C during the block calls `tell`, and is raised at its end."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or getsignal(_INTERRUPT) is not signal.default_int_handler:
-        yield
-        return
-    came = False
 
-    def note(*_: object) -> None:
-        nonlocal came
-        came = True
-        tell()
+    __slots__ = ("_came", "_is_set", "_tell")
 
-    set_handler(_INTERRUPT, note)
-    try:
-        yield
-    finally:
-        set_handler(_INTERRUPT, signal.default_int_handler)
-    if came:
-        raise KeyboardInterrupt
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self._tell = tell
+        self._came = False
+        self._is_set = False
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._is_set = getsignal(_INTERRUPT) is signal.default_int_handler
+            if self._is_set:
+                set_handler(_INTERRUPT, self._note)
+
+    def _note(self, *_: object) -> None:
+        self._came = True
+        self._tell()
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if self._is_set:
+            set_handler(_INTERRUPT, signal.default_int_handler)
+            if self._came and error is None:
+                raise KeyboardInterrupt
 
 
 def _end(loop: asyncio.AbstractEventLoop) -> None:

@@ -132,7 +132,7 @@ def test_errors_say_what_to_do_and_the_producer_goes_on(place: Place, topic: str
     compacted = place.make_topic(f"{topic}-compacted", cleanup_policy="compact")
 
     async def send() -> None:
-        async with AsyncProducer(place.bootstrap, max_block_ms=300) as producer:
+        async with AsyncProducer(place.bootstrap, max_block_ms=3000) as producer:
             with pytest.raises(RecordTooLarge, match=r"max\.message\.bytes"):
                 await producer.send(topic, bytes(3000))
             with pytest.raises(RecordTooLarge, match=r"max\.request\.size"):
