@@ -1,4 +1,5 @@
-"""A job on a standalone Spark cluster, whose driver, master, worker and executor are processes of their own."""
+"""A job from topic to topic on a standalone Spark cluster: driver, master, worker and executor are processes of their
+own."""
 
 from __future__ import annotations
 
@@ -27,8 +28,6 @@ for name, value in job["settings"].items():
 spark = builder.getOrCreate()
 servers = {"kafka.bootstrap.servers": job["servers"]}
 source = {**servers, "subscribe": job["source"], "startingOffsets": "earliest", "minPartitions": "3"}
-rows = spark.read.format("ottla").options(**source).load().collect()
-print("offsets", sorted(row.offset for row in rows))
 sink = {**servers, "topic": job["sink"], "deliveryGuarantee": "exactly-once", "checkpointLocation": job["checkpoint"]}
 stream = spark.readStream.format("ottla").options(**source).load().select("value")
 stream.writeStream.format("ottla").options(**sink).trigger(availableNow=True).start().awaitTermination()
@@ -59,5 +58,4 @@ def test_a_standalone_cluster_reads_and_writes(ottla_target: Target, spark_home:
             check=False,
         )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert f"offsets {list(range(40))}" in done.stdout
     assert values(ottla_target, sink) == sorted(numbered(40))

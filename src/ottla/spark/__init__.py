@@ -10,6 +10,7 @@
 | `datasource`      | `OttlaDataSource`, which Spark makes for every read and write                      |
 | `client_settings` | from `kafka.*` options to settings of clients                                      |
 | `source`, `sink`  | the two directions                                                                 |
+| `clients`         | clients that live as long as a Python process of Spark's                           |
 | `telling`         | errors as one sentence in the driver, without the traces of workers                |
 | `home`            | a SPARK_HOME whose Python processes start faster                                   |
 
