@@ -27,7 +27,7 @@ for name, value in job["settings"].items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
 servers = {"kafka.bootstrap.servers": job["servers"]}
-source = {**servers, "subscribe": job["source"], "startingOffsets": "earliest", "minPartitions": "3"}
+source = {**servers, "subscribe": job["source"], "startingOffsets": "earliest", "minPartitions": "2"}
 sink = {**servers, "topic": job["sink"], "deliveryGuarantee": "exactly-once", "checkpointLocation": job["checkpoint"]}
 stream = spark.readStream.format("ottla").options(**source).load().select("value")
 stream.writeStream.format("ottla").options(**sink).trigger(availableNow=True).start().awaitTermination()
