@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,19 @@ _topic_numbers = itertools.count(1)
 # Spark's JVM keeps the environment that it was started with, whichever test was first to start it.
 WORKERS_PYTHONPATH = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+# What every session of a test has. Its JVM lives too briefly for the compiler and the collector that pay only later.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK_JVM,
+    "spark.executor.extraJavaOptions": QUICK_JVM,
+    "spark.executorEnv.PYTHONPATH": WORKERS_PYTHONPATH,
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -73,14 +87,9 @@ class _Session:
 
     def __init__(self, jars: list[str], warehouse: str) -> None:
         self._settings = {
+            **SETTINGS,
             "spark.jars": ",".join(jars),
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "1g",
-            "spark.executorEnv.PYTHONPATH": WORKERS_PYTHONPATH,
-            "spark.sql.shuffle.partitions": "1",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": warehouse,
         }
@@ -109,15 +118,21 @@ class _Session:
 
 
 @pytest.fixture(scope="session")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Session]:
+def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose Python processes start fast; the session is started with it, or with the one that is set already."""
     pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    from ottla.spark.home import quick_spark_home
+
+    return quick_spark_home(tmp_path_factory.mktemp("spark-home"))
+
+
+@pytest.fixture(scope="session")
+def _session(spark_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Session]:
     try:
         jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
     except PeerMissing as missing:
         pytest.skip(str(missing))
-    from ottla.spark.home import quick_spark_home
-
-    os.environ.setdefault("SPARK_HOME", str(quick_spark_home(tmp_path_factory.mktemp("spark-home"))))
+    os.environ.setdefault("SPARK_HOME", str(spark_home))
     session = _Session(jars, str(tmp_path_factory.mktemp("warehouse")))
     yield session
     session.stop()

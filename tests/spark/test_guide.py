@@ -19,7 +19,7 @@ def test_the_guide(spark: Any, ottla_target: Target, tmp_path: Path, capsys: pyt
     names: dict[str, Any] = {"spark": spark, "directory": str(tmp_path)}
     printed = ""
     blocks = _BLOCK.findall((REPOSITORY / "docs" / "SPARK.md").read_text())
-    assert [kind for kind, _ in blocks] == ["python", "python", "output", "python", "output"]
+    assert [kind for kind, _ in blocks] == ["python", "python", "output", "python", "output", "python"]
     for kind, text in blocks:
         if kind == "output":
             assert printed == text

@@ -10,6 +10,7 @@
 | `datasource`      | `OttlaDataSource`, which Spark makes for every read and write                      |
 | `client_settings` | from `kafka.*` options to settings of clients                                      |
 | `source`, `sink`  | the two directions                                                                 |
+| `clients`         | clients that live as long as a Python process of Spark's                           |
 | `telling`         | errors as one sentence in the driver, without the traces of workers                |
 | `home`            | a SPARK_HOME whose Python processes start faster                                   |
 
@@ -29,15 +30,22 @@ _FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: "SparkSession", *, push_filters: bool = False) -> None:
-    """Make `format("ottla")` known to a session.
+    """Make `format("ottla")` known to a session, and see to it that the offsets of a query's last batch are published
+    when it ends (`offsetsGroup`). That needs the driver's JVM: a session of Spark Connect goes without.
 
     `push_filters` lets Spark push filters of batch queries into Python sources. It is off, as Spark has it, for a
     reason: Spark 4.2 keeps the plan of a pushed filter with the DataFrame, so that the next query of the same DataFrame
     that has no filter to push gets the rows of the one before. Call `load()` anew for each query where it is on.
     """
-    from ottla.spark.datasource import OttlaDataSource
+    from pyspark.sql import SparkSession
+
+    from ottla.spark.datasource import NAME, OttlaDataSource
 
     spark.dataSource.register(OttlaDataSource)
+    if isinstance(spark, SparkSession):
+        from ottla.spark.source.ending import watch_ends
+
+        watch_ends(spark, NAME)
     if push_filters:
         spark.conf.set(_FILTER_PUSHDOWN, "true")
 

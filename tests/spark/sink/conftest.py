@@ -9,7 +9,7 @@ import pytest
 def _no_clients_left() -> Iterator[None]:
     """What this process keeps for its next task is closed, as when Spark ends a process."""
     yield
-    from ottla.spark.sink import clients
+    from ottla.spark import clients
 
     for name in list(clients._clients):
         clients.forget(name)

@@ -24,7 +24,7 @@ import pytest
 from tests.conftest import start_broker
 from tests.peers.paths import REPOSITORY, PeerMissing
 from tests.peers.process import ServerProcess
-from tests.spark.conftest import PROPERTIES, WORKERS_PYTHONPATH, Target
+from tests.spark.conftest import PROPERTIES, SETTINGS, WORKERS_PYTHONPATH, Target
 from tests.spark.sink.mortal import DRIVER_STEPS
 from tests.spark.sink.writing import values
 
@@ -37,7 +37,7 @@ _IS_SOAK = bool(os.environ.get("OTTLA_SOAK"))
 _KILLS = 20 if _IS_SOAK else 2
 _PARTITIONS = 3
 _ROWS_PER_BATCH = 60
-_BATCHES_PER_KILL = 3
+_BATCHES_PER_KILL = 3 if _IS_SOAK else 2
 _RUN_SECONDS = 180.0
 
 # The first ones; the rest of a long run is chosen at random.
@@ -119,14 +119,9 @@ class Lives:
         description = {
             "master": "local-cluster[2,1,1024]" if _IS_SOAK else "local[2,4]",
             "spark": {
-                "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": "false",
-                "spark.driver.bindAddress": "127.0.0.1",
-                "spark.driver.host": "127.0.0.1",
+                **SETTINGS,
                 "spark.driver.memory": "512m",
                 "spark.executor.memory": "512m",
-                "spark.executorEnv.PYTHONPATH": WORKERS_PYTHONPATH,
-                "spark.sql.shuffle.partitions": "1",
                 **(_CLUSTER if _IS_SOAK else {}),
             },
             "bootstrap": self.target.bootstrap,

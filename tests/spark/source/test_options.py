@@ -73,6 +73,10 @@ def test_a_stream_has_no_end(name: str) -> None:
         options_of({name: "latest"}, is_stream=True)
 
 
+def test_topics_are_named_with_commas_between() -> None:
+    assert options_of({"subscribe": " first , second,"}).subscription.topics == ("first", "second")
+
+
 def test_names_have_no_case_and_those_of_others_are_left_alone() -> None:
     options = options_of({"STARTINGOFFSETS": "Earliest", "KAFKA.Fetch.Max.Bytes": "100", "path": "x", "my.own": "y"})
     assert options.starting == Earliest()

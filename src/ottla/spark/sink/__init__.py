@@ -5,7 +5,6 @@
 | `options`       | the options of a write                                                            |
 | `rows`          | the columns that rows must have, and their way to records                         |
 | `topics`        | is there such a topic? asked in the driver                                        |
-| `clients`       | clients that live as long as a Python process of Spark's                          |
 | `at_least_once` | writing as Spark's connector does                                                 |
 | `exactly_once`  | the protocol, as an essay with its table of crashes; the writers that follow it   |
 | `staging`       | its tasks: rows in a transaction that stays open                                  |

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from ottla.spark.sink import clients
+from ottla.spark import clients
 from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.rows import RowSender, RowShape
 from ottla.spark.telling import told_plainly

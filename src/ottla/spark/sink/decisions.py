@@ -15,22 +15,23 @@ import time
 import zlib
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, Self
 
 from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError, Fenced, OttlaError, Unfinished
-from ottla.client.sync.admin import Admin
 from ottla.client.sync.consumer import Consumer
 from ottla.client.sync.producer import Producer
 from ottla.client.types import StagedTransaction
 from ottla.protocol.errors import ErrorCode
-from ottla.spark.sink import clients
+from ottla.spark import clients
 from ottla.spark.sink.options import SinkOptions
 
 PARTITIONS: Final = 16
 _FORMAT = 1
 _POLL_SECONDS = 0.2
+_MOST_KNOWN = 256
 # Two deciders' lives: whatever is open when a read begins is settled by then.
 _DECIDER_TIMEOUT_MS = 15_000
 _PATIENCE_SECONDS = 40.0
@@ -81,20 +82,15 @@ class Decision:
         return cls(fields["batch"], DecisionState(fields["state"]), transactions)
 
 
-_known_topics: set[tuple[object, ...]] = set()
-
-
 def ensure_topic(options: SinkOptions) -> None:
-    """Create the topic where it is missing, with the broker's own number of replicas; looked at once in a process."""
-    settings = options.connection_settings("driver")
-    name = options.decisions_topic
-    known = (name, *clients.name_of("topic", settings))
-    if known not in _known_topics:
-        _create_if_missing(name, clients.admin(settings))
-        _known_topics.add(known)
+    """Create the topic where it is missing, with the broker's own number of replicas. One that was seen is not looked
+    for again by this process."""
+    _create_if_missing(options.decisions_topic, tuple(options.connection_settings("driver").items()))
 
 
-def _create_if_missing(name: str, admin: Admin) -> None:
+@lru_cache(_MOST_KNOWN)
+def _create_if_missing(name: str, connection: tuple[tuple[str, object], ...]) -> None:
+    admin = clients.admin(dict(connection))
     found = admin.describe_topics(name)
     if name in found.errors:
         topic = NewTopic(name, partitions=PARTITIONS, configs=_TOPIC_SETTINGS)

@@ -11,7 +11,7 @@ from ottla.client.errors import BrokerError, Fenced, OttlaError
 from ottla.client.sync.admin import Admin
 from ottla.client.types import StagedTransaction
 from ottla.protocol.errors import ErrorCode
-from ottla.spark.sink import clients
+from ottla.spark import clients
 from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, DecisionState, decider_id
 from ottla.spark.sink.options import SinkOptions
 

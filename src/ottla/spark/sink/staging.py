@@ -24,7 +24,7 @@ from ottla.client.sync.admin import Admin
 from ottla.client.sync.producer import Producer
 from ottla.client.types import StagedTransaction
 from ottla.protocol.errors import ErrorCode
-from ottla.spark.sink import clients
+from ottla.spark import clients
 from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.rows import RowSender, RowShape, gathered
 

@@ -10,8 +10,9 @@
 | `filters`      | predicates that are applied here instead of in Spark                                      |
 | `batch`        | the reader of a batch query                                                               |
 | `stream`       | the reader of a streaming query: offsets of micro-batches; `admission` limits their size  |
-| `publishing`   | offsets of a query as those of a consumer group, for tools that show lag                  |
-| `tasks`        | reading one range in a worker; `consumers` keeps the workers' consumers                   |
+| `publishing`   | offsets of a query as those of a consumer group, for tools that show lag; `ending` has    |
+|                | those of its last batch                                                                   |
+| `tasks`        | reading one range in a worker                                                             |
 | `json_values`  | values that are JSON as typed columns                                                     |
 | `failures`     | what can go wrong, and how the driver is told                                             |
 

@@ -12,6 +12,7 @@ is, at its first attempt.
 import logging
 import threading
 from collections.abc import Mapping
+from typing import Final
 
 from ottla import Admin
 from ottla.client.errors import BrokerError, OttlaError
@@ -20,7 +21,7 @@ from ottla.spark.source.failures import OptionError
 from ottla.spark.source.limits import Offsets
 
 _LOG = logging.getLogger(__name__)
-_PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS: Final = 10.0
 
 
 class Publisher:
@@ -50,7 +51,7 @@ class Publisher:
     def _send(self, admin: Admin, moved: Offsets) -> None:
         try:
             offsets: dict[tuple[str, int], int | OffsetAndMetadata] = dict(moved.items())
-            admin.alter_group_offsets(self._group, offsets, timeout=_PATIENCE_SECONDS).raise_for_errors()
+            admin.alter_group_offsets(self._group, offsets, timeout=PATIENCE_SECONDS).raise_for_errors()
             self._is_proven = True
         except OttlaError as error:
             for partition in moved:
@@ -63,4 +64,4 @@ class Publisher:
 
     def close(self) -> None:
         if self._beside is not None:
-            self._beside.join(_PATIENCE_SECONDS)
+            self._beside.join(PATIENCE_SECONDS)

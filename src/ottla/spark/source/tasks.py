@@ -6,7 +6,8 @@ have no row at all.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,8 +15,8 @@ import pyarrow as pa
 
 from ottla import Consumer
 from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, Unfinished, UnknownTopic
+from ottla.spark import clients
 from ottla.spark.source.columns import Projection, spark_headers
-from ottla.spark.source.consumers import borrowed
 from ottla.spark.source.failures import DataLoss, ReadFailed
 from ottla.spark.source.filters import RowFilter
 from ottla.spark.source.json_values import JsonFields
@@ -27,6 +28,15 @@ _LOG = logging.getLogger(__name__)
 # When nothing came for so long, the brokers are asked whether the partition is still there.
 _LOOK_SECONDS: Final = 2.0
 _MOST_RESTARTS: Final = 20
+_CLOSE_SECONDS: Final = 0.5
+# Every record of a range is there when it is asked for: no fetch has to wait for one.
+_FIXED: Final[Mapping[str, object]] = {
+    "fetch.min.bytes": 1,
+    "fetch.max.wait.ms": 20,
+    "auto.offset.reset": "none",
+    "enable.auto.commit": False,
+    "allow.auto.create.topics": False,
+}
 
 
 @dataclass(frozen=True)
@@ -41,12 +51,24 @@ class TaskReader:
         if wanted.size <= 0 and not wanted.is_to_latest:
             return
         shaper = _Shaper(self.projection, self.row_filter)
-        with plainly(), borrowed(self.options.settings) as consumer:
+        with plainly(), _consumer(self.options.settings) as consumer:
             for table in _Range(consumer, wanted, self.options, self.projection.record_columns).tables():
                 for batch in table.to_batches():
                     shaped = shaper.shape(batch)
                     if shaped.num_rows:
                         yield shaped
+
+
+@contextmanager
+def _consumer(settings: Mapping[str, object]) -> Generator[Consumer[Any, Any], None, None]:
+    """One that this process keeps. It is assigned nothing between two tasks, so that it fetches nothing then."""
+
+    def make() -> Consumer[Any, Any]:
+        return Consumer(config={**settings, **_FIXED})
+
+    with clients.borrowed(clients.name_of("consumer", settings), make, timeout=_CLOSE_SECONDS) as consumer:
+        yield consumer
+        consumer.assign([])
 
 
 class _Range:
