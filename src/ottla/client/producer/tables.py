@@ -1,6 +1,9 @@
-"""Sending the rows of an Arrow table: encoded by a worker, slice by slice, while the loop sends the slice before."""
+"""Sending the rows of an Arrow table: encoded by workers, slice by slice, while the loop sends the slice before."""
 
-from collections.abc import Generator, Iterator
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Generator, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client.errors import ConfigError, OttlaError, SerializationError
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 _USUAL_BATCH_BYTES = 1_000_000
 _LEAST_SLICE_BYTES = 4 * 1024 * 1024
 _MOST_SLICE_BYTES = 16 * 1024 * 1024
+# Compressing takes longer than all else.
+_SLICES_AT_ONCE = 2
 
 
 class OffsetRange(NamedTuple):
@@ -122,23 +127,29 @@ class TableSending:
             codec=engine.sender.codec,
             level=engine.sender.level,
         )
+        return TableDelivery(topic, await self._send_slices(queues, _slices(table, plan), plan))
+
+    async def _send_slices(
+        self, queues: TopicQueues, slices: "Iterator[pa.RecordBatch]", plan: TablePlan
+    ) -> list[Batch]:
         batches: list[Batch] = []
-        slices = _slices(table, plan)
-        upcoming = self._encode(next(slices, None), plan)
-        while upcoming is not None:
-            encoded = await _as_told(upcoming)
-            upcoming = self._encode(next(slices, None), plan)
-            batches += [await self._put(queues, one) for one in encoded]
-        return TableDelivery(topic, batches)
+        upcoming = deque(self._encode(rows, plan) for rows in islice(slices, _SLICES_AT_ONCE))
+        try:
+            while upcoming:
+                encoded = await _as_told(upcoming.popleft())
+                upcoming.extend(self._encode(rows, plan) for rows in islice(slices, 1))
+                batches += [await self._put(queues, one) for one in encoded]
+        finally:
+            # Where one slice cannot be sent, nobody asks what became of those behind it.
+            await asyncio.gather(*upcoming, return_exceptions=True)
+        return batches
 
     def _batch_bytes(self, given: int | None) -> int:
         config = self._engine.config
         wanted = max(config.batch_size, _USUAL_BATCH_BYTES) if given is None else given
         return max(min(wanted, config.max_request_size - 1024, config.buffer_memory // 4), 1)
 
-    def _encode(self, rows: "pa.RecordBatch | None", plan: TablePlan) -> Any:
-        if rows is None:
-            return None
+    def _encode(self, rows: "pa.RecordBatch", plan: TablePlan) -> Awaitable[list[EncodedBatch]]:
         return self._executor.run(encode_slice, rows, plan, self._engine.now_ms())
 
     async def _put(self, queues: TopicQueues, encoded: EncodedBatch) -> Batch:
@@ -159,10 +170,10 @@ class TableSending:
         return batch
 
 
-async def _as_told(encoding: Any) -> list[EncodedBatch]:
+async def _as_told(encoding: Awaitable[list[EncodedBatch]]) -> list[EncodedBatch]:
     """What a worker made; its complaints about the table as ours."""
     try:
-        encoded: list[EncodedBatch] = await encoding
+        encoded = await encoding
     except OttlaError:
         raise
     except (TypeError, ValueError, NotImplementedError, KafkaError) as error:
