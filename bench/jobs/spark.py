@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,6 +33,7 @@ def session(directory: str) -> Any:
     from ottla.spark.home import quick_spark_home
 
     # As docs/SPARK.md advises; the connector, which has no Python processes, does not notice.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_HOME"] = str(quick_spark_home(f"{directory}/spark"))
     jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
     spark = (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.compat.client.producer.reading import Place
-from tests.compat.client.producer.test_transactions import producer_of
+from tests.compat.client.producer.test_transactions import Limited, producer_of
 
 from ottla.client.admin import AsyncAdmin
 from ottla.client.errors import BrokerError, InvalidRequest, TransactionError
@@ -27,9 +27,8 @@ class Ender:
     async def end(self, *staged: StagedTransaction, commit: bool) -> dict[str, str]:
         """What each id was told; nothing where it went well."""
         async with AsyncAdmin(self._place.bootstrap) as admin:
-            network: Any = admin._network
-            offered = network.feature_level
-            network.feature_level = lambda name: min(offered(name), self._version)
+            limited: Any = Limited(admin._network, self._version)
+            admin._network = limited
             results = await admin.end_transactions(staged, commit=commit)
             errors = results.errors.items()
             return {one.transactional_id: error.code.name for one, error in errors if isinstance(error, BrokerError)}

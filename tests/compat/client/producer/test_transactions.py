@@ -21,11 +21,11 @@ def producer_of(place: Place, name: str, version: int, **settings: Any) -> Async
     producer: AsyncProducer[bytes, bytes] = AsyncProducer(place.bootstrap, transactional_id=name, **settings)
     assert producer.engine.transactions is not None
     network = producer.engine.transactions._network
-    producer.engine.transactions._network = _Limited(network, version)
+    producer.engine.transactions._network = Limited(network, version)
     return producer
 
 
-class _Limited:
+class Limited:
     """A network whose cluster has agreed on an older version of transactions."""
 
     def __init__(self, network: Network, version: int) -> None:
