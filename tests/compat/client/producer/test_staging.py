@@ -27,6 +27,7 @@ class Ender:
     async def end(self, *staged: StagedTransaction, commit: bool) -> dict[str, str]:
         """What each id was told; nothing where it went well."""
         async with AsyncAdmin(self._place.bootstrap) as admin:
+            assert admin._network is not None
             limited: Any = Limited(admin._network, self._version)
             admin._network = limited
             results = await admin.end_transactions(staged, commit=commit)
