@@ -37,7 +37,7 @@ run: $(VENV)/.installed ## Start the broker (DATA=ottla-data PORT=9092)
 	@$(BIN)/ottla broker --data $(DATA) --port $(PORT)
 
 test: setup check ## Run all tests
-	@$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
+	@$(BIN)/python -m pytest
 
 check: $(VENV)/.installed-all ## Lint, format, types, imports, tidiness
 	@$(BIN)/ruff check .

@@ -44,13 +44,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one folder run in one process: they share what takes long to start, brokers and Spark."""
-    for item in items:
-        folder = item.path.relative_to(REPOSITORY).parts[:3]
-        item.add_marker(pytest.mark.xdist_group("/".join(folder)))
-
-
 def start_broker(
     target: str, directory: Path, port: int | None = None, properties: dict[str, str] | None = None
 ) -> ServerProcess:
