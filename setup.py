@@ -99,7 +99,7 @@ def declare_types(module: str) -> None:
     """
     source = Path("src", *module.split(".")).with_suffix(".py")
     lines = []
-    for node in ast.parse(source.read_text()).body:
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and not node.bases and not node.decorator_list:
             lines.append(f"cdef class {node.name}:\n    cdef object __weakref__")
             lines += [f"    cdef public object {field}" for field in fields_of(node)]

@@ -9,10 +9,14 @@ import itertools
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.peers.paths import REPOSITORY
+from tests.peers.paths import REPOSITORY, PeerMissing
 from tests.peers.process import ServerProcess
+
+if TYPE_CHECKING:
+    from tests.peers.secured_kafka import SecuredKafka
 
 pytest_plugins = ["pytester"]
 
@@ -71,6 +75,21 @@ def broker(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     server = start_broker(target, tmp_path_factory.mktemp("broker"))
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """One Apache Kafka with a listener for each way of being careful, for the whole run."""
+    from tests.peers.certificates import Authority
+    from tests.peers.secured_kafka import SecuredKafka
+
+    directory = tmp_path_factory.mktemp("secured")
+    try:
+        server = SecuredKafka(directory / "kafka", Authority(directory / "authority"))
+    except PeerMissing as missing:
+        pytest.skip(str(missing))
+    with server:
+        yield server
 
 
 @pytest.fixture

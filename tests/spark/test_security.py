@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from tests.peers.certificates import Authority, in_pkcs12
-from tests.peers.paths import PeerMissing
+from tests.peers.certificates import in_pkcs12
 from tests.peers.secured_kafka import PASSWORD, USER, SecuredKafka
 
 from ottla import Admin
@@ -24,15 +22,10 @@ _ROWS = 50
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    directory = tmp_path_factory.mktemp("secured")
-    try:
-        server = SecuredKafka(directory / "kafka", Authority(directory / "authority"))
-    except PeerMissing as missing:
-        pytest.skip(str(missing))
-    with server, Admin(server.address("PLAINTEXT")) as admin:
+def kafka(secured_kafka: SecuredKafka) -> SecuredKafka:
+    with Admin(secured_kafka.address("PLAINTEXT")) as admin:
         admin.create_topics(["written", "copied"]).raise_for_errors()
-        yield server
+    return secured_kafka
 
 
 def jaas(module: str, password: str) -> str:

@@ -134,8 +134,10 @@ def test_what_is_read(spark: Any, target: Target) -> None:
     for topic in topics:
         for partition in range(2):
             write(target, topic, numbered(3), partition=partition)
-    assigned = json.dumps({topics[0]: [1], topics[1]: [0, 30, 49]})
+    assigned = json.dumps({topics[0]: [1], topics[1]: [0, 49]})
     assert {row[2:4] for row in same_rows(spark, target, assign=assigned)} == {(topics[0], 1), (topics[1], 0)}
     pattern = "park-(" + "|".join(topic.removeprefix("spark-") for topic in topics) + ")$"
     assert len(same_rows(spark, target, subscribePattern=pattern)) == 12
+    assert len(same_rows(spark, target, subscribe=f" {topics[0]} , {topics[1]},")) == 12
     assert same_rows(spark, target, subscribePattern="no-such-topic-.*") == []
+    assert same_rows(spark, target, assign=json.dumps({topics[1]: [30, 31]})) == []

@@ -170,10 +170,10 @@ class Core:
         """`attend` where nothing waits for the user, as mostly: that needs no coroutine."""
         if self._is_closing or self.attention.is_wanted:
             return False
+        self.attention.let_go_on()
         if self.membership is not None:
             self.membership.polled()
             self.membership.raise_if_lost()
-        self.attention.let_go_on()
         return True
 
     async def next_chunk(self, deadline: float | None) -> Chunk | None:

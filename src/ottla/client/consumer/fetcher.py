@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ottla.client.cluster import NO_LEADER, Cluster
 from ottla.client.consumer._twin import Chunk
 from ottla.client.consumer.batches import contents_of
-from ottla.client.consumer.positions import Assignment, PartitionState, Phase
+from ottla.client.consumer.positions import FETCHING, Assignment, PartitionState, Phase
 from ottla.client.consumer.prefetch import Prefetch
 from ottla.client.consumer.sessions import FetchSession, Wanted
 from ottla.client.consumer.settings import FetchSettings
@@ -50,8 +50,6 @@ _MOVED = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-# To look a member up in its enum costs more than to compare with it.
-_FETCHING = Phase.FETCHING
 _AGAIN = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR})
 
 
@@ -135,7 +133,7 @@ class Fetcher:
 
     def _node_for(self, state: PartitionState, cluster: Cluster, now: float) -> int:
         """The broker to fetch from now: the leader, or a replica that is nearer; NO_LEADER for none."""
-        if state.phase is not _FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
+        if state.phase is not FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
             return NO_LEADER
         if state.fetch_end is not None and state.fetch_offset >= state.fetch_end:
             return NO_LEADER
@@ -228,23 +226,12 @@ class Fetcher:
                 for state, _, _ in plan.partitions.values():
                     state.retry_at = retry_at
             return Outcome(is_metadata_stale=is_stale)
-        if len(response.responses) == 1 and len(response.responses[0].partitions) == 1:
-            topic = response.responses[0]
-            return self._partition(plan, topic.topic or plan.names.get(topic.topic_id, ""), topic.partitions[0], now)
-        has_records = is_metadata_stale = False
-        errors: list[OttlaError] = []
-        out_of_range: list[PartitionState] = []
-        leaders: list[tuple[TopicPartition, LeaderIdAndEpoch]] = []
-        for topic in response.responses:
-            name = topic.topic or plan.names.get(topic.topic_id, "")
-            for data in topic.partitions:
-                outcome = self._partition(plan, name, data, now)
-                has_records |= outcome.has_records
-                is_metadata_stale |= outcome.is_metadata_stale
-                errors += outcome.errors
-                out_of_range += outcome.out_of_range
-                leaders += outcome.leaders
-        return Outcome(has_records, is_metadata_stale, tuple(out_of_range), tuple(errors), tuple(leaders))
+        outcomes = [
+            self._partition(plan, topic.topic or plan.names.get(topic.topic_id, ""), data, now)
+            for topic in response.responses
+            for data in topic.partitions
+        ]
+        return outcomes[0] if len(outcomes) == 1 else _together(outcomes)
 
     def _landed(self, plan: FetchPlan) -> None:
         self.fetch_count += 1
@@ -260,7 +247,7 @@ class Fetcher:
         state, version, want = asked
         if (
             state.version != version
-            or state.phase is not _FETCHING
+            or state.phase is not FETCHING
             or state.fetch_offset != want.offset
             or self._assignment.get(partition) is not state
         ):
@@ -331,6 +318,16 @@ class Fetcher:
         state.fail()
         text = f"{state.topic_partition} cannot be fetched at offset {state.fetch_offset}: {code.name}"
         return Outcome(errors=(error_of(code, text),))
+
+
+def _together(outcomes: list[Outcome]) -> Outcome:
+    return Outcome(
+        any(one.has_records for one in outcomes),
+        any(one.is_metadata_stale for one in outcomes),
+        tuple(state for one in outcomes for state in one.out_of_range),
+        tuple(error for one in outcomes for error in one.errors),
+        tuple(leader for one in outcomes for leader in one.leaders),
+    )
 
 
 _SESSION_ERRORS = frozenset(

@@ -34,7 +34,7 @@ class Phase(Enum):
 
 
 # To look a member up in its enum costs more than to compare with it.
-_FETCHING = Phase.FETCHING
+FETCHING = Phase.FETCHING
 
 
 class Position(NamedTuple):
@@ -256,7 +256,7 @@ class Assignment:
     def is_settled(self, now: float) -> bool:
         """Whether all partitions can be fetched: nothing has to be found out, and none waits after an error."""
         for state in self._states.values():  # noqa: SIM110 - after every fetch: a generator costs more than the look
-            if state.phase is not _FETCHING or state.retry_at > now:
+            if state.phase is not FETCHING or state.retry_at > now:
                 return False
         return True
 

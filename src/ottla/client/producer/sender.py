@@ -253,16 +253,10 @@ class Sender:
             for batch in shipment.batches:
                 self._written(batch, -1, -1)
             return
-        only = shipment.only(response)
-        if only is not None:
-            self._judge(shipment.batches[0], only, now)
-            return
-        missing = {id(batch): batch for batch in shipment.batches}
         for batch, answer in shipment.match(response):
-            missing.pop(id(batch), None)
             if not batch.is_done:
                 self._judge(batch, answer, now)
-        for batch in missing.values():
+        for batch in shipment.unsettled():
             self._unanswered(batch, InvalidAnswer("the broker's answer leaves out a partition of the request"), now)
 
     def failed(self, shipment: Shipment, error: OttlaError, now: float) -> None:
@@ -287,9 +281,8 @@ class Sender:
 
     def unanswered(self, shipment: Shipment, error: OttlaError, now: float) -> None:
         """The answer made no sense from some point on: what it did not settle is sent again."""
-        for batch in shipment.batches:
-            if not batch.is_done and batch not in batch.queue.closed and batch.moved is None:
-                self._unanswered(batch, error, now)
+        for batch in shipment.unsettled():
+            self._unanswered(batch, error, now)
 
     def _landed(self, shipment: Shipment) -> None:
         self._progress = True

@@ -50,16 +50,13 @@ class Shipment:
             topic_data=list(by_topic.values()),
         )
 
-    def only(self, response: ProduceResponse) -> PartitionProduceResponse | None:
-        """The answer about the one batch there is, where it is as plain as it mostly is; None: see `match`."""
-        if len(self.batches) != 1 or len(response.responses) != 1 or self.batches[0].is_done:
-            return None
-        topic, asked = response.responses[0], self.request.topic_data[0]
-        is_it = topic.name == asked.name if topic.name else topic.topic_id == asked.topic_id
-        if not is_it or len(topic.partition_responses) != 1:
-            return None
-        answer = topic.partition_responses[0]
-        return answer if answer.index == asked.partition_data[0].index else None
+    def unsettled(self) -> list[Batch]:
+        """Of which nothing is known: neither done, nor to be sent again, nor split."""
+        return [
+            batch
+            for batch in self.batches
+            if not batch.is_done and batch not in batch.queue.closed and batch.moved is None
+        ]
 
     def match(self, response: ProduceResponse) -> Iterator[tuple[Batch, PartitionProduceResponse]]:
         """What the answer says about each batch; topics are named by their id from version 13 on."""

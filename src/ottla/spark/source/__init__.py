@@ -14,7 +14,7 @@
 |                | those of its last batch                                                                   |
 | `tasks`        | reading one range in a worker                                                             |
 | `json_values`  | values that are JSON as typed columns                                                     |
-| `failures`     | what can go wrong, and how the driver is told                                             |
+| `failures`     | what can go wrong                                                                         |
 
 Planning runs in short-lived Python processes beside the driver, a stream's in one that lives as long as the query, and
 reading in the Python workers of executors. What is sent between them is pickled: readers and ranges hold plain values.
