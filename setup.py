@@ -106,7 +106,8 @@ def declare_types(module: str) -> None:
     declarations = DECLARATIONS.joinpath(*module.split(".")).with_suffix(".pxd")
     declarations.parent.mkdir(parents=True, exist_ok=True)
     for folder in declarations.parents[: len(module.split(".")) - 1]:
-        (folder / "__init__.pxd").touch()
+        if not (folder / "__init__.pxd").exists():
+            (folder / "__init__.pxd").touch()
     text = "\n".join(lines) + "\n"
     if not declarations.exists() or declarations.read_text() != text:
         declarations.write_text(text)

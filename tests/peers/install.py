@@ -1,6 +1,6 @@
 """Bring the peers onto this machine, by package name and with the ordinary tools.
 
-    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|kafka-python-suite|all]
+    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|postgresql|kafka-python-suite|all]
 
 Each peer goes into `.cache/peers/<name>/`. A stamp file beside it records what was asked for, so a second run does
 nothing and a changed version is fetched anew; it is written last, so a run that was cut off is repeated.
@@ -25,6 +25,7 @@ from tests.peers.paths import (
     SPARK_VERSION,
     PeerMissing,
 )
+from tests.peers.postgres import postgres_programs
 from tests.peers.suites import install_kafka_python_suite
 
 _SLF4J = ("org.slf4j", "slf4j-reload4j", "1.7.36")
@@ -128,22 +129,40 @@ def install_spark_connector() -> None:
     _stamped(SPARK_CONNECTOR_LIBS, _SPARK_CONNECTOR, bring)
 
 
-def install_kcat() -> None:
-    if shutil.which("kcat"):
-        _say("kcat: already there")
-        return
-    _need("apt-get", "kcat with your system's package manager (it is named kcat, or kafkacat where it is older)")
+def _install_package(name: str, package: str, otherwise: str) -> None:
+    """With the system's package manager, as root."""
+    _need("apt-get", otherwise)
     if os.geteuid() != 0:
-        raise PeerMissing("kcat is not installed and this is not root: run `sudo apt-get install kcat`")
-    _say("kcat: fetching")
+        raise PeerMissing(f"{name} is not installed and this is not root: run `sudo apt-get install {package}`")
+    _say(f"{name}: fetching")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "kcat"]
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
     try:
         _run(install, environment=environment)
     except PeerMissing:
         _run(["apt-get", "update", "-q"], environment=environment)
         _run(install, environment=environment)
+
+
+def install_kcat() -> None:
+    if shutil.which("kcat"):
+        _say("kcat: already there")
+        return
+    other = "kcat with your system's package manager (it is named kcat, or kafkacat where it is older)"
+    _install_package("kcat", "kcat", other)
     _say(f"kcat: {shutil.which('kcat')}")
+
+
+def install_postgresql() -> None:
+    if postgres_programs() is not None:
+        _say("postgresql: already there")
+        return
+    try:
+        _install_package("postgresql", "postgresql", "PostgreSQL's server with your system's package manager")
+    except PeerMissing as missing:
+        _say(f"postgresql: the tests that need it will be skipped: {missing}")
+    else:
+        _say(f"postgresql: {postgres_programs()}")
 
 
 def install_suite_of_kafka_python() -> None:
@@ -155,6 +174,7 @@ INSTALLERS: dict[str, Callable[[], None]] = {
     "clients39": install_clients39,
     "spark-connector": install_spark_connector,
     "kcat": install_kcat,
+    "postgresql": install_postgresql,
     "kafka-python-suite": install_suite_of_kafka_python,
 }
 

@@ -1,6 +1,7 @@
-"""A standalone Spark cluster on loopback: one master and one worker with one core, from the installed PySpark.
+"""Spark's own servers on loopback, from the installed PySpark: a standalone cluster of one master and one worker with
+one core, and a Spark Connect server.
 
-Both are started by Spark's own `spark-class`, which puts Java in its own place: the process that is started here is the
+All are started by Spark's own `spark-class`, which puts Java in its own place: the process that is started here is the
 server itself. Executors are processes of the worker's, and end with it.
 """
 
@@ -20,6 +21,7 @@ class _Node(ServerProcess):
     """`ready` is what it prints when it can be used."""
 
     ready: str
+    memory = "256m"
 
     def __init__(self, directory: Path, spark_home: Path, environment: Mapping[str, str]) -> None:
         super().__init__(directory, free_port())
@@ -33,7 +35,10 @@ class _Node(ServerProcess):
         return self.ready in self.log_since_start()
 
     def environment(self) -> dict[str, str]:
-        quick = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+        quick = {
+            "SPARK_DAEMON_MEMORY": self.memory,
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
         return {**self._environment, "SPARK_HOME": str(self._spark_home), **quick}
 
     def _spark_class(self, name: str, *arguments: str) -> list[str]:
@@ -64,6 +69,31 @@ class Worker(_Node):
     def command(self) -> list[str]:
         size = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.data_directory))
         return self._spark_class("worker.Worker", *size, self._master.url)
+
+
+class ConnectServer(_Node):
+    """It is a driver, too: a session of its own, with `settings`."""
+
+    name = "spark-connect"
+    ready = "Spark Connect server started"
+    memory = "512m"
+
+    def __init__(
+        self, directory: Path, spark_home: Path, environment: Mapping[str, str], settings: Mapping[str, str]
+    ) -> None:
+        super().__init__(directory, spark_home, environment)
+        self._settings = dict(settings)
+
+    @property
+    def url(self) -> str:
+        return f"sc://{LOOPBACK}:{self.port}"
+
+    def command(self) -> list[str]:
+        place = {"spark.connect.grpc.binding.address": LOOPBACK, "spark.connect.grpc.binding.port": str(self.port)}
+        settings = [f"--conf={name}={value}" for name, value in (self._settings | place).items()]
+        server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        submit = [str(self._spark_home / "bin" / "spark-class"), f"{_PACKAGE}.SparkSubmit", "--master", "local[2]"]
+        return [*submit, *settings, "--class", server, "spark-internal"]
 
 
 @contextlib.contextmanager

@@ -7,9 +7,11 @@ is in the session, too: the same topic read by both has to give the same rows.
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,21 @@ def workers_environment() -> dict[str, str]:
         "PYTHONPATH": WORKERS_PYTHONPATH,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+
+
+def run_script(script: str, job: Mapping[str, Any], environment: Mapping[str, str], directory: Path) -> str:
+    """A driver in a process of its own, which must end well; `job` is its argument, as JSON. What it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(job)],
+        env=environment,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
 
 
 class _Session:

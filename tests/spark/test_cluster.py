@@ -3,14 +3,11 @@ own."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.peers.spark_cluster import spark_cluster
-from tests.spark.conftest import SETTINGS, Target, workers_environment
+from tests.spark.conftest import SETTINGS, Target, run_script, workers_environment
 from tests.spark.sink.writing import values
 from tests.spark.source.reading import numbered, write
 
@@ -48,14 +45,5 @@ def test_a_standalone_cluster_reads_and_writes(ottla_target: Target, spark_home:
             "sink": sink,
             "checkpoint": str(tmp_path / "checkpoint"),
         }
-        done = subprocess.run(
-            [sys.executable, "-c", JOB, json.dumps(job)],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=150,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr[-4000:]
+        run_script(JOB, job, environment, tmp_path)
     assert values(ottla_target, sink) == sorted(numbered(40))

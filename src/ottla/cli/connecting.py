@@ -98,7 +98,7 @@ class Target:
     def _from_file(self) -> dict[str, object]:
         if self.config_file is None:
             return {}
-        from ottla.broker.properties import parse_properties
+        from ottla.runtime.properties import parse_properties
 
         try:
             return dict(parse_properties(self.config_file.read_text(encoding="utf-8")))

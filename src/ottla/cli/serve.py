@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.broker.config import BrokerConfig, ConfigError
-from ottla.broker.properties import parse_properties
+from ottla.runtime.properties import parse_properties
 
 logger = logging.getLogger("ottla")
 

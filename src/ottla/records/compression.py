@@ -40,6 +40,7 @@ _SNAPPY_LARGEST_RATIO = 22
 _ZSTD_LARGEST_WINDOW_BYTES = 1 << 27
 _ZSTD_USUAL_RATIO = 32
 _LZ4_LARGEST_RATIO = 256
+_LZ4_BLOCK_HEADER = struct.Struct("<I")
 # The fast compressor, which gives up a little earlier on bytes that do not repeat: twice as fast on those, and as small
 # as ever on JSON and text.
 _LZ4_USUAL_LEVEL = -2
@@ -181,14 +182,34 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     return compressed
 
 
+def _lz4_bound(data: memoryview, block_bytes: int) -> int:
+    """The most that a frame can become: as many blocks as have a header in it, none larger than the frame allows.
+
+    It stops to count at what no room is enough for.
+    """
+    flags = data[4]
+    place = 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    behind_block = 4 if flags & 0x10 else 0
+    bound = 0
+    while place + 4 <= len(data) and bound <= MAX_DECOMPRESSED_BYTES:
+        (header,) = _LZ4_BLOCK_HEADER.unpack_from(data, place)
+        if header == 0:
+            break
+        # The highest bit says that the block is not compressed.
+        place += 4 + (header & 0x7FFFFFFF) + behind_block
+        bound += block_bytes
+    return bound
+
+
 def _whole_lz4_frame(data: memoryview, room_bytes: int) -> bytes | None:
     """The usual case in one call: one frame that cannot grow beyond the room. None for all others."""
     from lz4 import frame
 
-    if len(data) * _LZ4_LARGEST_RATIO > room_bytes:
-        return None
     try:
-        if frame.get_frame_info(data)["content_size"] > room_bytes:
+        information = frame.get_frame_info(data)
+        if information["content_size"] > room_bytes:
+            return None
+        if len(data) * _LZ4_LARGEST_RATIO > room_bytes and _lz4_bound(data, information["block_size"]) > room_bytes:
             return None
         whole, read_bytes = frame.decompress(data, return_bytes_read=True)
     except (RuntimeError, EOFError, ValueError):

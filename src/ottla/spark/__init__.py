@@ -11,6 +11,7 @@
 | `client_settings` | from `kafka.*` options to settings of clients                                      |
 | `source`, `sink`  | the two directions                                                                 |
 | `clients`         | clients that live as long as a Python process of Spark's                           |
+| `memory`          | memory that tasks free is kept for what comes next                                 |
 | `telling`         | errors as one sentence in the driver, without the traces of workers                |
 | `home`            | a SPARK_HOME whose Python processes start faster                                   |
 

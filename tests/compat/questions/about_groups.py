@@ -190,7 +190,8 @@ def new_heartbeat(
 
 
 FETCHED = (Ask(offsets(FETCH_BY_NAME), FETCH_BY_NAME),)
-DESCRIBED = (Ask(DescribeGroupsRequest(groups=[GROUP]), 5),)
+# Kafka shows what it has done to a group when its record is written, which is a moment after the answer.
+DESCRIBED = (Ask(DescribeGroupsRequest(groups=[GROUP]), 5, settles=True),)
 OWN = (Topic(),)
 
 

@@ -61,9 +61,9 @@ AGES = (
     Versions(9, 5, 4, 5, 10, 10),
 )
 
-DESCRIBE = Ask(DescribeGroupsRequest(groups=[GROUP]), 6)
+DESCRIBE = Ask(DescribeGroupsRequest(groups=[GROUP]), 6, settles=True)
 DESCRIBE_NEW = Ask(ConsumerGroupDescribeRequest(group_ids=[GROUP]), 1)
-LIST = Ask(ListGroupsRequest(), 5, only=GROUP)
+LIST = Ask(ListGroupsRequest(), 5, settles=True, only=GROUP)
 DELETE = Ask(DeleteGroupsRequest(groups_names=[GROUP]), 2)
 FETCH = Ask(offsets(FETCH_BY_NAME), FETCH_BY_NAME)
 

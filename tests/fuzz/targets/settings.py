@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from tests.fuzz.target import PlainTarget
 
 from ottla.broker.config import BrokerConfig, ConfigError
-from ottla.broker.properties import parse_properties
+from ottla.runtime.properties import parse_properties
 
 SEEDS = [
     b"log.dirs=/a,/b\nnode.id=1\n# comment\nlisteners=PLAINTEXT://127.0.0.1:9092,OTHER://:0\n",

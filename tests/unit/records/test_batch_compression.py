@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import struct
 import zlib
 
@@ -162,6 +163,21 @@ def test_the_limit_itself_is_allowed(codec: Codec) -> None:
     assert decompress(codec, packed, len(TEXT)) == TEXT
     with pytest.raises(DecompressedTooLarge):
         decompress(codec, packed, len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("block_size", [4, 5, 6, 7])
+@pytest.mark.parametrize("has_more", [False, True])
+def test_large_lz4_frames_are_read_and_limited_whatever_their_blocks(block_size: int, has_more: bool) -> None:
+    data = random.Random(block_size).randbytes(5 * MEGABYTE // 2) + bytes(MEGABYTE)
+    packed = lz4.frame.compress(
+        data, block_size=block_size, block_checksum=has_more, store_size=has_more, block_linked=has_more
+    )
+    assert decompress(Codec.LZ4, packed) == data
+    assert decompress(Codec.LZ4, packed, len(data)) == data
+    with pytest.raises(DecompressedTooLarge):
+        decompress(Codec.LZ4, packed, len(data) - 1)
+    with pytest.raises(CorruptRecord):
+        decompress(Codec.LZ4, packed[: 2 * MEGABYTE])
 
 
 def test_a_snappy_block_that_promises_too_much_is_not_believed() -> None:

@@ -15,7 +15,7 @@ from ottla.client.errors import Interrupted, OttlaError
 
 
 class Attention:
-    """Belongs to the loop. `on_ready` is told whenever whoever waits should look again."""
+    """Belongs to the loop. `on_ready` is set by who waits without a task: it is told to look again."""
 
     def __init__(self, prefetch: Prefetch) -> None:
         self._prefetch = prefetch
@@ -32,7 +32,7 @@ class Attention:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for records now."""
-        return bool(self._waiting)
+        return self.on_ready is not None or bool(self._waiting)
 
     def report(self, error: OttlaError) -> None:
         """Raise it in the user's next call, or in the one that waits now."""

@@ -241,6 +241,14 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         core.prefetch.came_back()
         return core.prefetch.next_chunk()
 
+    def watch(self, look_again: Callable[[], None]) -> bool:
+        """For a thread that runs the loop itself while it waits, and takes by itself what came: it is told to look.
+        False where more is to be done than to wait: await `next_chunk` or `poll` then."""
+        return self._core.watch(look_again)
+
+    def unwatch(self) -> None:
+        self._core.unwatch()
+
     async def next_chunk(self, timeout: float | None = None) -> Chunk | None:
         """Wait for one; None after `timeout` seconds."""
         core = self._core

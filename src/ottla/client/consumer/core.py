@@ -34,6 +34,7 @@ from ottla.runtime import Clock
 
 _TICK_SECONDS = 1.0
 _PARTING_COMMIT_SECONDS = 10.0
+_SHORT_POLL_INTERVAL_MS = 10_000
 
 MakeMembership = Callable[[Network, ConsumerConfig, Rebalancing, Clock], Membership]
 
@@ -189,6 +190,19 @@ class Core:
             if left is not None and left <= 0:
                 return None
             await self.wait(left)
+
+    def watch(self, look_again: Callable[[], None]) -> bool:
+        """Have it called when there is something for the user; False where there is more to do than to wait."""
+        if not len(self.assignment) or not self._attended():
+            return False
+        if self.membership is not None and self.config.max_poll_interval_ms < _SHORT_POLL_INTERVAL_MS:
+            # The group has to hear of whoever waits more often than who looks out comes by.
+            return False
+        self.attention.on_ready = look_again
+        return True
+
+    def unwatch(self) -> None:
+        self.attention.on_ready = None
 
     async def wait(self, timeout_seconds: float | None) -> None:
         """Until there is something for the user, or the time is over, or earlier: a user who waits here is not away,

@@ -1,14 +1,16 @@
 """The SASL conversation of a connection: SaslHandshake, then the mechanism's tokens in SaslAuthenticate."""
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.client.connections_wire import Connection
 from ottla.client.errors import AuthenticationFailed, error_of
-from ottla.client.security.oauth import OauthToken
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from ottla.client.security.oauth import OauthToken
 
 _SEPARATOR = "\x01"
 _MOST_STEPS = 5
@@ -40,7 +42,7 @@ class Plain:
 class Bearer:
     """A token, with extensions (RFC 7628)."""
 
-    def __init__(self, token: OauthToken) -> None:
+    def __init__(self, token: "OauthToken") -> None:
         pieces = [f"auth=Bearer {token.token}", *(f"{name}={text}" for name, text in sorted(token.extensions.items()))]
         self._message = f"n,,{_SEPARATOR}{_SEPARATOR.join(pieces)}{_SEPARATOR}{_SEPARATOR}".encode()
 

@@ -1,14 +1,11 @@
 """The sync admin client."""
 
-from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self
-
 from ottla.client.admin.admin import AsyncAdmin
-from ottla.client.sync.loop_thread import LoopThread, blocking, closes
+from ottla.client.sync.admin_life import AdminFace
+from ottla.client.sync.loop_thread import blocking
 
 
-class Admin:
+class Admin(AdminFace):
     """Ask and change what a cluster has, of Ottla or of Apache Kafka.
 
         with Admin("localhost:9092") as admin:
@@ -17,34 +14,7 @@ class Admin:
     Every method is that of `AsyncAdmin`, and waits for its result.
     """
 
-    def __init__(
-        self,
-        bootstrap_servers: str | Iterable[str] | None = None,
-        *,
-        config: Mapping[str, object] | None = None,
-        **settings: Any,
-    ) -> None:
-        self._thread = LoopThread("admin")
-        self._client = AsyncAdmin(bootstrap_servers, config=config, **settings)
-        self._thread.run(self._client.start)
-        self._finalizer = closes(self._thread, self)
-
-    def close(self) -> None:
-        """Disconnect. May be called twice."""
-        if not self._finalizer.alive:
-            return
-        try:
-            self._thread.run(self._client.close)
-        finally:
-            self._finalizer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    KIND = AsyncAdmin
 
     # Topics
 

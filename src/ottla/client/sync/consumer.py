@@ -1,6 +1,7 @@
 """The sync consumer."""
 
 import re
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -100,17 +101,28 @@ class Consumer(Generic[Key, Value]):
         records = self._client.take(max_records)
         if records:
             return records
-        return self._thread.run(self._client.poll, timeout, max_records)
+        began = time.monotonic()
+        found = self._thread.look_out(self._client, lambda: self._client.take(max_records) or None, timeout)
+        if found is not None:
+            return found
+        return self._thread.run(self._client.poll, max(timeout - (time.monotonic() - began), 0.0), max_records)
 
     def records(self, timeout: float | None = None) -> Iterator[Record[Key, Value]]:
         """One record after the other, without an end; with `timeout`, until none came for so many seconds."""
-        ready, wait, thread = self._client.ready_chunk, self._client.next_chunk, self._thread
+        client, thread = self._client, self._thread
+        ready = client.ready_chunk
 
         def supply(owner: object = self) -> Chunk | None:
             # While somebody iterates, the consumer is not forgotten: `for record in Consumer(...)`.
             thread.check()
             chunk = ready()
-            return chunk if chunk is not None else thread.run(wait, timeout)
+            if chunk is None:
+                began = time.monotonic()
+                chunk = thread.look_out(client, ready, timeout)
+            if chunk is None:
+                left = None if timeout is None else max(timeout - (time.monotonic() - began), 0.0)
+                chunk = thread.run(client.next_chunk, left)
+            return chunk
 
         return RecordIterator(supply)
 

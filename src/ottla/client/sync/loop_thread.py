@@ -26,6 +26,17 @@ Client = TypeVar("Client")
 
 Work = Callable[..., Coroutine[Any, Any, Any]]
 
+_ALARM_SECONDS = 1.0
+
+
+class Watched(Protocol):
+    """What can say that there may be something to find."""
+
+    def watch(self, look_again: Callable[[], None], /) -> bool:
+        """False where to wait is not enough."""
+
+    def unwatch(self) -> None: ...
+
 
 class LoopThread:
     """Started by its first use. It is a daemon: a program that ends without closing its clients still ends."""
@@ -40,6 +51,7 @@ class LoopThread:
         self._process_id = os.getpid()
         self._is_closed = False
         self._waiting: list[_Call] = []
+        self._alarm: asyncio.TimerHandle | None = None
 
     def run(self, work: Callable[Parameters, Coroutine[Any, Any, Result]], /, *args: Any, **options: Any) -> Result:
         """The result of `await work(...)` in the loop. A Ctrl-C cancels it, waits for that, and is raised."""
@@ -57,6 +69,33 @@ class LoopThread:
             _wait(loop, call, begin=True)
         result: Result = call.result()
         return result
+
+    def look_out(self, watched: "Watched", look: Callable[[], Result | None], timeout: float | None) -> Result | None:
+        """Run the loop here until `look` finds something. None comes too early, or too late by a moment: what else
+        may be to be done, and who waits how long, is for `run` to see to. This is the short way, without a task."""
+        loop = self._loop_to_call()
+        wheel = self._wheel
+        assert wheel is not None
+        if (timeout is not None and timeout < _ALARM_SECONDS) or not self.drives_here or not wheel.take():
+            return None
+        try:
+            found = look()
+            if found is None and watched.watch(loop.stop):
+                if self._alarm is None:
+                    self._alarm = loop.call_later(_ALARM_SECONDS, self._ring, loop)
+                try:
+                    wheel.drive(loop.stop)
+                finally:
+                    watched.unwatch()
+                found = look()
+            return found
+        finally:
+            wheel.leave()
+
+    def _ring(self, loop: LentLoop) -> None:
+        """One alarm a second for whoever looks out: to set one for each record would cost more than the look."""
+        self._alarm = None
+        loop.stop()
 
     def tell(self, work: Callable[..., object], /, *args: object) -> None:
         """Have a plain function called in the loop, some time soon."""

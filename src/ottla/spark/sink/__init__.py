@@ -27,7 +27,7 @@ __all__ = ["batch_writer", "stream_writer"]
 def batch_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> "DataSourceArrowWriter":
     """The writer of a batch query, made in the driver: what is wrong with options, columns or topic is said here."""
     from ottla.spark.sink.at_least_once import AtLeastOnceWriter
-    from ottla.spark.sink.exactly_once import ExactlyOnceWriter
+    from ottla.spark.sink.exactly_once import ExactlyOnceWriter, NumberedWriter
     from ottla.spark.sink.options import read_options
     from ottla.spark.sink.rows import row_shape
     from ottla.spark.sink.topics import check_topic
@@ -37,7 +37,9 @@ def batch_writer(options: Mapping[str, str], schema: "StructType", overwrite: bo
     read = read_options(options)
     shape = row_shape(schema, read.topic)
     check_topic(read)
-    return ExactlyOnceWriter(read, shape) if read.is_exactly_once else AtLeastOnceWriter(read, shape)
+    if not read.is_exactly_once:
+        return AtLeastOnceWriter(read, shape)
+    return ExactlyOnceWriter(read, shape) if read.numbered is None else NumberedWriter(read, shape, *read.numbered)
 
 
 def stream_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> "DataSourceStreamArrowWriter":

@@ -54,11 +54,12 @@ nobody has to know how it was cut into tasks.
 | a staged transaction times out | before the decision: the batch is written anew; after it: `DecidedRowsLost`  |
 
 The numbers are those of `Settlement.commit`. A batch write has no batch
-id and is not repeated by Spark; it gets a name of its own and goes the same way.
+id and is not repeated by Spark; it gets a name of its own and goes the same way, unless it is given a name and a number
+(`txnAppId`, `txnVersion`), under which it may be repeated as a micro-batch is.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -98,22 +99,11 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
         query_id, run, batch_id = _where_am_i()
         key = f"{self._options.transactional_id_prefix}-{query_id}"
-        family = f"{key}-{run}"
-        last = DecisionLog(self._options, key).last()
-        if last is not None and last.batch_id > batch_id:
-            raise superseded(key, batch_id, last)
-        if last is not None and last.batch_id == batch_id:
-            return StagedRows(key, family, batch_id, None, was_decided=True)
-        staged, row_count = stage_rows(self._options, self._shape, family, iterator)
-        return StagedRows(key, family, batch_id, staged, row_count)
+        return _stage_numbered(self._options, self._shape, key, f"{key}-{run}", batch_id, iterator)
 
     @told_plainly
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
-        rows = _staged_rows(messages)
-        if rows:
-            is_repeated = any(one.was_decided for one in rows)
-            settlement = self.settlement(rows[0].key)
-            settlement.commit(batchId, _transactions(rows), family=rows[0].family, is_repeated=is_repeated)
+        _commit_numbered(self.settlement, messages)
 
     @told_plainly
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
@@ -153,11 +143,70 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
         return WriteSettlement(self._options, self._key)
 
 
+class NumberedWriter(DataSourceArrowWriter):
+    """The writer of a batch query that has a name and a number (`txnAppId`, `txnVersion`): written again under the same
+    ones, it writes nothing. With the number of the micro-batch this makes `foreachBatch` exactly once."""
+
+    def __init__(self, options: SinkOptions, shape: RowShape, name: str, number: int) -> None:
+        self._options = options
+        self._shape = shape
+        self._key = f"{options.transactional_id_prefix}-{name}"
+        self._number = number
+        self._run = uuid.uuid4().hex[:_RUN_LETTERS]
+        ensure_topic(options)
+
+    @told_plainly
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
+        # In `foreachBatch` the run of the query, so that its transactional ids are used again from batch to batch.
+        family = f"{self._key}-{_run_of(TaskContext.get()) or self._run}"
+        return _stage_numbered(self._options, self._shape, self._key, family, self._number, iterator)
+
+    @told_plainly
+    def commit(self, messages: Messages) -> None:
+        _commit_numbered(self.settlement, messages)
+
+    @told_plainly
+    def abort(self, messages: Messages) -> None:
+        rows = _staged_rows(messages)
+        if rows:
+            is_complete = len(rows) == len(messages)
+            self.settlement(rows[0].key).abort(self._number, family=rows[0].family, is_complete=is_complete)
+
+    def settlement(self, key: str) -> Settlement:
+        return Settlement(self._options, key)
+
+
 class WriteSettlement(Settlement):
     """Of a batch write, whose name nobody will ask for again."""
 
     def conclude(self, decider: Decider, decision: Decision) -> None:
         decider.erase()
+
+
+def _stage_numbered(
+    options: SinkOptions,
+    shape: RowShape,
+    key: str,
+    family: str,
+    number: int,
+    iterator: "Iterator[pa.RecordBatch]",
+) -> StagedRows:
+    """The rows of a task of this batch, staged; or a note that the batch was decided before."""
+    last = DecisionLog(options, key).last()
+    if last is not None and last.batch_id > number:
+        raise superseded(key, number, last)
+    if last is not None and last.batch_id == number:
+        return StagedRows(key, family, number, None, was_decided=True)
+    staged, row_count = stage_rows(options, shape, family, iterator)
+    return StagedRows(key, family, number, staged, row_count)
+
+
+def _commit_numbered(settlement: Callable[[str], Settlement], messages: Messages) -> None:
+    rows = _staged_rows(messages)
+    if rows:
+        first = rows[0]
+        is_repeated = any(one.was_decided for one in rows)
+        settlement(first.key).commit(first.batch_id, _transactions(rows), family=first.family, is_repeated=is_repeated)
 
 
 def _where_am_i() -> tuple[str, str, int]:
@@ -170,8 +219,13 @@ def _where_am_i() -> tuple[str, str, int]:
             "Spark does not say which micro-batch this task is part of: deliveryGuarantee=exactly-once works with "
             "micro-batches only, not with continuous or real-time triggers"
         )
-    run_id = context.getLocalProperty(_RUN) or ""
-    return query_id, run_id.replace("-", "")[:_RUN_LETTERS] or "run", int(batch_id)
+    return query_id, _run_of(context) or "run", int(batch_id)
+
+
+def _run_of(context: TaskContext | None) -> str:
+    """Empty where Spark does not say."""
+    run_id = context.getLocalProperty(_RUN) if context is not None else None
+    return (run_id or "").replace("-", "")[:_RUN_LETTERS]
 
 
 def _staged_rows(messages: Messages) -> list[StagedRows]:

@@ -8,6 +8,7 @@
 | `transactionalIdPrefix` | exactly-once: how the names of all transactional ids begin          | ottla-spark   |
 | `decisionsTopic`        | exactly-once: the topic that says which batches were decided        | (below)       |
 | `failOnDataLoss`        | exactly-once: whether to fail when a decided transaction was lost   | true          |
+| `txnAppId`, `txnVersion` | batch writes: a name, a growing number; the same ones write once   |               |
 """
 
 from collections.abc import Mapping
@@ -45,6 +46,7 @@ class SinkOptions:
     transactional_id_prefix: str
     decisions_topic: str
     fails_on_data_loss: bool
+    numbered: tuple[str, int] | None = None
 
     @property
     def is_exactly_once(self) -> bool:
@@ -76,7 +78,20 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
         transactional_id_prefix=_name(given, "transactionalIdPrefix") or TRANSACTIONAL_ID_PREFIX,
         decisions_topic=_name(given, "decisionsTopic") or DECISIONS_TOPIC,
         fails_on_data_loss=_truth(given, "failOnDataLoss", default=True),
+        numbered=_numbered(given),
     )
+
+
+def _numbered(given: Mapping[str, str]) -> tuple[str, int] | None:
+    """The names are those that Delta Lake has for the same purpose."""
+    name, version = _name(given, "txnAppId"), _name(given, "txnVersion")
+    if name is None and version is None:
+        return None
+    if name is None or version is None:
+        raise ConfigError("options txnAppId and txnVersion go together: give both, or neither")
+    if not (version.isascii() and version.isdecimal()):
+        raise ConfigError(f"option txnVersion cannot be {version!r}: it takes a whole number, such as a batch's")
+    return name, int(version)
 
 
 def _guarantee(given: Mapping[str, str]) -> Guarantee:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from ottla.client.errors import ConfigError, SerializationError
+from ottla.spark.memory import keep_freed_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,6 +157,7 @@ def gathered(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.Table]":
     """The batches, with small ones put together; empty ones are left out."""
     import pyarrow as pa
 
+    keep_freed_memory()
     pending: list[pa.RecordBatch] = []
     size_bytes = 0
     for batch in batches:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from ottla import Admin
-from ottla.client.admin import OffsetSpec
+from ottla.client.admin.offsets import OffsetSpec
 from ottla.client.errors import BrokerUnavailable, NotAuthorized, OttlaError, UnknownTopic
+from ottla.client.sync.reader_admin import ReaderAdmin
 from ottla.client.types import TopicPartition
 from ottla.spark.client_settings import client_settings
 from ottla.spark.source.failures import OptionError, ReadFailed
@@ -46,13 +46,13 @@ class Lookup:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._admin: Admin | None = None
+        self._admin: ReaderAdmin | None = None
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> ReaderAdmin:
         if self._admin is None:
             settings = {f"kafka.{name}": str(value) for name, value in self._options.settings.items()}
-            self._admin = Admin(config=client_settings(settings, role="admin"))
+            self._admin = ReaderAdmin(config=client_settings(settings, role="admin"))
         return self._admin
 
     def close(self) -> None:

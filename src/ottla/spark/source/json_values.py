@@ -5,12 +5,14 @@ that is no JSON object, and a null value, is a row of nulls. Fields that the sch
 
 Arrow reads a whole batch at once when nothing in it is wrong. Each value is wrapped as `{"v": value}`: a line then is
 either one row or an error, so a value with two objects, or with half of one, cannot push others out of their rows.
-Where Arrow refuses, the values are read one by one.
+Values that a pattern finds odd are set aside before, and read one by one: a broken record now and then does not make
+the others slow. The pattern only guesses. Where Arrow refuses all the same, every value is read one by one.
 """
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -42,6 +44,15 @@ from ottla.spark.source.failures import SchemaError
 
 _QUICK: Final = (BooleanType, LongType, DoubleType, StringType)
 _INTEGER_BITS: Final[Mapping[type[DataType], int]] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+# What no value of the type begins with; each may be null.
+_ODD_BEGINNINGS: Final[Mapping[type[DataType], str]] = {
+    BooleanType: r"[^tfn\s]",
+    LongType: r"(?:[^-0-9n\s]|-?[0-9]+[.eE])",
+    DoubleType: r"[^-0-9n\s]",
+    StringType: r"[^\"n\s]",
+    StructType: r"[^{n\s]",
+    ArrayType: r"[^\[n\s]",
+}
 _LARGEST_BLOCK_BYTES = (1 << 31) - 1
 _SMALLEST_BLOCK_BYTES = 1 << 20
 
@@ -57,13 +68,30 @@ class JsonFields:
         self._arrow_fields = [pa.field(one.name, to_arrow_type(one.dataType, timezone="UTC")) for one in fields.fields]
         self._struct = pa.struct(self._arrow_fields)
         self._is_quick = all(_is_quick(one.dataType) for one in fields.fields)
+        self._odd_pattern = _odd_pattern(fields)
 
     def columns(self, values: pa.Array) -> dict[str, pa.Array]:
-        found = self._at_once(values) if self._is_quick and len(values) else None
+        found = self._mostly_at_once(values) if self._is_quick and len(values) else None
         if found is None:
             rows = [self._row(value) for value in values.to_pylist()]
             found = pa.array(rows, self._struct)
         return {field.name: array for field, array in zip(self._arrow_fields, found.flatten(), strict=True)}
+
+    def _mostly_at_once(self, values: pa.Array) -> pa.StructArray | None:
+        """All but the odd ones at once; None where that is not possible."""
+        if not _is_text(values):
+            # Arrow would take the bytes as they are.
+            return None
+        is_odd = pc.fill_null(pc.match_substring_regex(values, self._odd_pattern), False)
+        if not pc.any(is_odd).as_py():
+            return self._at_once(values)
+        is_plain = pc.invert(is_odd)
+        plain = self._at_once(values.filter(is_plain)) if pc.any(is_plain).as_py() else None
+        if plain is None:
+            return None
+        odd = pa.array([self._row(value) for value in values.filter(is_odd).to_pylist()], self._struct)
+        places = pa.concat_arrays([pc.indices_nonzero(is_plain), pc.indices_nonzero(is_odd)])
+        return pa.concat_arrays([plain, odd]).take(pc.sort_indices(places))
 
     def _at_once(self, values: pa.Array) -> pa.StructArray | None:
         """None where something is wrong with one of the values."""
@@ -89,7 +117,7 @@ class JsonFields:
         if value is None:
             return None
         try:
-            found = json.loads(value, parse_float=_Number, parse_constant=_no_constant)
+            found = _DECODER.decode(value.decode())
         except (ValueError, RecursionError):
             return None
         row: dict[str, Any] | None = self._read_row(found)
@@ -106,6 +134,19 @@ def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
+# To make one takes longer than to decode a small value.
+_DECODER: Final = json.JSONDecoder(parse_float=_Number, parse_constant=_no_constant)
+
+
+def _is_text(values: pa.Array) -> bool:
+    """Whether all of it is UTF-8."""
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _is_quick(kind: DataType) -> bool:
     """Whether Arrow reads it as Spark would."""
     if isinstance(kind, StructType):
@@ -113,6 +154,25 @@ def _is_quick(kind: DataType) -> bool:
     if isinstance(kind, ArrayType):
         return _is_quick(kind.elementType)
     return isinstance(kind, _QUICK)
+
+
+def _odd_pattern(fields: StructType) -> str:
+    """Of values that are no whole object, or where what follows a field's name does not begin as its type does."""
+    names: dict[str, list[str]] = {}
+    for name, kind in _named(fields):
+        names.setdefault(_ODD_BEGINNINGS.get(type(kind), ""), []).append(re.escape(name))
+    wrong = [f'"(?:{"|".join(some)})"\\s*:\\s*{beginning}' for beginning, some in names.items() if beginning]
+    return "|".join([r"^\s*[^{\s]", r"[^}\s]\s*$", r"^\s*$", *wrong])
+
+
+def _named(kind: DataType) -> Iterator[tuple[str, DataType]]:
+    """All fields, also those of objects in objects and in lists."""
+    if isinstance(kind, ArrayType):
+        yield from _named(kind.elementType)
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            yield field.name, field.dataType
+            yield from _named(field.dataType)
 
 
 def _reading(kind: DataType, name: str) -> Reading:

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from ottla import Admin
 from ottla.client.errors import BrokerError, OttlaError
+from ottla.client.sync.reader_admin import ReaderAdmin
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.spark.source.failures import OptionError
 from ottla.spark.source.limits import Offsets
@@ -32,7 +32,7 @@ class Publisher:
         self._is_proven = False
         self._beside: threading.Thread | None = None
 
-    def publish(self, admin: Admin, offsets: Mapping[TopicPartition, int], *, waits: bool) -> None:
+    def publish(self, admin: ReaderAdmin, offsets: Mapping[TopicPartition, int], *, waits: bool) -> None:
         """Those that moved. Without `waits` it is done beside the query, which then need not wait for the broker; the
         first time is always waited for, since that is where a group refuses."""
         moved = {one: offset for one, offset in offsets.items() if self._published.get(one) != offset}
@@ -48,7 +48,7 @@ class Publisher:
         self._beside = threading.Thread(target=self._send, args=(admin, moved), name="ottla-publisher", daemon=True)
         self._beside.start()
 
-    def _send(self, admin: Admin, moved: Offsets) -> None:
+    def _send(self, admin: ReaderAdmin, moved: Offsets) -> None:
         try:
             offsets: dict[tuple[str, int], int | OffsetAndMetadata] = dict(moved.items())
             admin.alter_group_offsets(self._group, offsets, timeout=PATIENCE_SECONDS).raise_for_errors()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ottla import Consumer
 from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, Unfinished, UnknownTopic
 from ottla.spark import clients
+from ottla.spark.memory import keep_freed_memory
 from ottla.spark.source.columns import Projection, spark_headers
 from ottla.spark.source.failures import DataLoss, ReadFailed
 from ottla.spark.source.filters import RowFilter
@@ -50,6 +51,7 @@ class TaskReader:
     def read(self, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         if wanted.size <= 0 and not wanted.is_to_latest:
             return
+        keep_freed_memory()
         shaper = _Shaper(self.projection, self.row_filter)
         with plainly(), _consumer(self.options.settings) as consumer:
             for table in _Range(consumer, wanted, self.options, self.projection.record_columns).tables():

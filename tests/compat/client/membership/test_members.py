@@ -22,6 +22,8 @@ from ottla.protocol.errors import ErrorCode
 PARTITIONS = 4
 KINDS = ("range", "roundrobin", "sticky", "cooperative-sticky", "consumer")
 BOTH_PROTOCOLS = ("cooperative-sticky", "consumer")
+# Of members that are away for a moment, and must not be given up in it, however slow the machine is.
+QUIET_MS = 30_000
 Scenario = Callable[[str, str, str], Awaitable[None]]
 
 
@@ -145,7 +147,7 @@ def test_heartbeats_go_on_while_user_code_works_and_silence_ends_a_membership(ad
 async def come_back(address: str, name: str, kind: str) -> None:
     """A static member that comes back finds its partitions, and nobody else notices."""
     topics = frozenset({name})
-    quiet = {} if kind == "consumer" else {"session_timeout_ms": 10_000}
+    quiet = {} if kind == "consumer" else {"session_timeout_ms": QUIET_MS}
     async with joined(address, name, topics, **member_settings(kind, group_instance_id="one", **quiet)) as first:
         second_settings = member_settings(kind, group_instance_id="two", **quiet)
         async with joined(address, name, topics, **second_settings) as second:
@@ -159,7 +161,7 @@ async def come_back(address: str, name: str, kind: str) -> None:
 async def come_back_as_the_leader(address: str, name: str, kind: str) -> None:
     """A static member that leads comes back: it is spared the assignment, and everybody keeps what it had."""
     topics = frozenset({name})
-    settings = member_settings(kind, session_timeout_ms=10_000)
+    settings = member_settings(kind, session_timeout_ms=QUIET_MS)
     async with joined(address, name, topics, **settings, group_instance_id="leads") as leader:
         await until(lambda: has_everything(leader))
         async with joined(address, name, topics, **settings, group_instance_id="follows") as other:

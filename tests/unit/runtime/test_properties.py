@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.properties import parse_properties
+from ottla.runtime.properties import parse_properties
 
 
 @pytest.mark.parametrize(

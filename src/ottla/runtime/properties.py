@@ -1,4 +1,4 @@
-"""Reading `server.properties`, in the format of Java's properties files.
+"""Reading properties files of brokers and clients, in the format of Java's properties files.
 
 Unlike Java, blanks at the end of a value are dropped: nobody means them, and nobody sees them in an editor.
 """

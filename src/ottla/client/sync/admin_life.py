@@ -1,0 +1,43 @@
+"""The life of a sync admin client."""
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from ottla.client.admin.life import AdminLife
+from ottla.client.sync.loop_thread import LoopThread, closes
+
+
+class AdminFace:
+    """`KIND` is the async client that waits behind the methods."""
+
+    KIND: ClassVar[type[AdminLife]]
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Iterable[str] | None = None,
+        *,
+        config: Mapping[str, object] | None = None,
+        **settings: Any,
+    ) -> None:
+        self._thread = LoopThread("admin")
+        self._client = self.KIND(bootstrap_servers, config=config, **settings)
+        self._thread.run(self._client.start)
+        self._finalizer = closes(self._thread, self)
+
+    def close(self) -> None:
+        """Disconnect. May be called twice."""
+        if not self._finalizer.alive:
+            return
+        try:
+            self._thread.run(self._client.close)
+        finally:
+            self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
