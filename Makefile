@@ -8,7 +8,7 @@ PORT ?= 9092
 SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.pyx src/ottla/records/*.pxi src/ottla/records/*.h)
 COMPILED := $(shell sed -n 's/^    "\(ottla\.[a-z_.]*\)",$$/\1/p' setup.py | sed 's|\.|/|g; s|^|src/|; s|$$|.py|')
 
-.PHONY: help setup run test check compat bench fuzz soak clean
+.PHONY: help setup run broker test check compat bench fuzz soak clean
 
 help: ## List what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
@@ -25,19 +25,29 @@ $(VENV)/.installed: $(SOURCES) $(COMPILED) | $(VENV)/bin/python
 	@$(BIN)/python -m compileall -q src/ottla
 	@touch $@
 
+# What is compiled lies beside the sources since the first install: the others need not compile it again.
 $(VENV)/.installed-all: $(VENV)/.installed
 	@echo "Installing what the tests need into $(VENV) (Spark alone is 450 MB) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,compat,bench]'
+	@OTTLA_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,compat,bench]'
 	@touch $@
 
 setup: $(VENV)/.installed-all ## Install everything that development needs, peers included
 	@$(BIN)/python -m tests.peers.install all
 
-run: $(VENV)/.installed ## Start the broker (DATA=ottla-data PORT=9092)
+$(VENV)/.installed-spark: $(VENV)/.installed
+	@echo "Installing Spark into $(VENV) (450 MB, once) ..."
+	@OTTLA_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipelines]'
+	@touch $@
+
+run: $(VENV)/.installed-spark ## Show it all: broker, events, pipelines on Spark (ARGS="--for 60s --only campaign")
+	@command -v java >/dev/null || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless)"; exit 1; }
+	@$(BIN)/ottla pipeline demo --data $(DATA) --port $(PORT) $(ARGS)
+
+broker: $(VENV)/.installed ## Start the broker alone, without Spark (DATA=ottla-data PORT=9092)
 	@$(BIN)/ottla broker --data $(DATA) --port $(PORT)
 
 test: setup check ## Run all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m tests.together
 
 check: $(VENV)/.installed-all ## Lint, format, types, imports, tidiness
 	@$(BIN)/ruff check .

@@ -24,13 +24,13 @@ _LOOK_SECONDS, _BUSY_SHARE = 1.0, 0.1
 
 _HELP = f"""Measure Ottla beside Apache Kafka, in turns, and compare the medians.
 
-Sections: {", ".join(SECTIONS)}. A whole run takes about 25 minutes and 20 GB of disk for a while, and needs the
+Sections: {", ".join(SECTIONS)}. A whole run takes about two hours and 20 GB of disk for a while, and needs the
 machine for itself. It writes bench/results/<date>.json, and the table and the plot of docs/BENCHMARKS.md.
 
 \b
 Examples:
   python -m bench                           everything, three runs
-  python -m bench --quick                   a look, in two to three minutes; docs stay as they are
+  python -m bench --quick                   a look, with short measurements; docs stay as they are
   python -m bench --only produce,fetch      two sections
   python -m bench --only startup --runs 5   five starts of each
   python -m bench --brokers kafka --quick   only Apache Kafka

@@ -7,6 +7,8 @@ from typing import Any
 
 from tests.peers.paths import REPOSITORY
 
+from bench.pipelines_part import PLOT_NAME as LAUNCH_DAY_PLOT
+from bench.pipelines_part import draw_launch_day, pipelines_part
 from bench.report import figure, ratio_text, side, verdict
 from bench.results import Outcome
 from bench.rows import KAFKA, OTTLA, TITLES
@@ -33,6 +35,7 @@ def write_document(content: dict[str, Any], outcomes: list[Outcome], page: Path 
         raise MissingMarkersError(f"{page.name} needs the lines {BEGIN} and {END} around the place of the table")
     page.write_text(f"{before}{BEGIN}\n{generated(content, outcomes, plot.name)}{END}{after}")
     draw(outcomes, plot)
+    draw_launch_day(content, plot.with_name(LAUNCH_DAY_PLOT))
 
 
 def _again(name: str, run: dict[str, Any]) -> str:
@@ -71,6 +74,7 @@ def generated(content: dict[str, Any], outcomes: list[Outcome], plot_name: str) 
         )
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", f"![Ratios of the table as bars]({plot_name})", ""]
+    lines += pipelines_part(content)
     units = {outcome.row.key: outcome.row.unit for outcome in outcomes}
     limits = [f"{key} {figure(value, units.get(key, ''))}" for key, value in content["limits"].items()]
     if limits:

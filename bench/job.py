@@ -21,7 +21,7 @@ class JobError(RuntimeError):
     """The job ended with an error; carries what it said."""
 
 
-def run_job(name: str, specification: Specification) -> Figures:
+def run_job(name: str, specification: Specification, timeout_seconds: float = _TIMEOUT_SECONDS) -> Figures:
     """Run `bench.jobs.<name>` to its end and answer its figures."""
     done = subprocess.run(
         [sys.executable, "-m", f"bench.jobs.{name}"],
@@ -30,7 +30,7 @@ def run_job(name: str, specification: Specification) -> Figures:
         check=False,
         cwd=REPOSITORY,
         env=job_environment(),
-        timeout=_TIMEOUT_SECONDS,
+        timeout=timeout_seconds,
     )
     if done.returncode != 0:
         raise JobError(f"the job {name} ended with code {done.returncode}:\n{done.stderr.decode(errors='replace')}")
@@ -39,9 +39,11 @@ def run_job(name: str, specification: Specification) -> Figures:
 
 
 def job_environment() -> dict[str, str]:
-    """The sources of this tree come first, whether or not the package is installed."""
+    """The sources of this tree come first, whether or not the package is installed. What is compiled of them is kept,
+    as it is of an installed package: Spark starts Python processes, and none is measured that compiles its modules."""
     path = os.pathsep.join(part for part in (str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")) if part)
-    return {**os.environ, "PYTHONPATH": path}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPATH": path}
 
 
 def job_main(work: Callable[[Specification], Figures]) -> None:

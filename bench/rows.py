@@ -27,6 +27,16 @@ CONNECTOR = "Spark's connector"
 SPARK_SOURCE = "ottla in Spark"
 EXACTLY_ONCE = "ottla in Spark, exactly once"
 
+PIPELINES = {
+    "campaign": "Campaign",
+    "mybank": "MyBank",
+    "gettaxi": "GetTaxi",
+    "ingestion": "Ingestion",
+    "movieflix": "MovieFlix",
+    "mysocialmedia": "MySocialMedia",
+}
+OFFLINE_LOAD = "ottla lake load"
+
 TITLES = {KAFKA: "Apache Kafka", OTTLA: "Ottla"}
 
 
@@ -96,6 +106,7 @@ def rows(settings: Settings) -> list[Row]:
         *_group_rows(settings),
         *_library_rows(settings),
         *_spark_rows(settings),
+        *_pipeline_rows(settings),
     ]
 
 
@@ -147,6 +158,29 @@ def _spark_rows(settings: Settings) -> list[Row]:
         beside("sink.staged", "write exactly once beside the connector's at least once", own=EXACTLY_ONCE),
         *(beside(f"partitions.{n}", f"batch read from {n} partitions") for n in settings.spark_partitions),
         *(beside(f"sizes.{n}", f"batch read of records of {n:,} B") for n in settings.spark_record_bytes),
+    ]
+
+
+def _pipeline_rows(settings: Settings) -> list[Row]:
+    """Campaign on both brokers, each with the source that belongs to it; the rest is Ottla's alone."""
+    events, records = f"{settings.pipeline_events / 1e6:g} M events", f"{settings.lake_records / 1e6:g} M records"
+    both = "Campaign, format(ottla) on Ottla beside format(kafka) on Apache Kafka"
+    crossed = "Campaign on Apache Kafka, format(ottla) beside format(kafka)"
+    small = (
+        f"{settings.pipeline_small_events / 1e3:g} k events in batches of {settings.pipeline_batch_events / 1e3:g} k"
+    )
+    return [
+        Row("campaign.events", f"{both}, {events}", "rec/s", 1.5),
+        Row("campaign.processor", "the same, processor time of an event", "us", higher_is_better=False),
+        Row("campaign.crossed", crossed, "rec/s", baseline=CONNECTOR, candidate=SPARK_SOURCE),
+        Row("alerts.p50", "MyBank, from a payment's commit to its alert, p50", "s", higher_is_better=False),
+        Row("alerts.slowest", "the same, the slowest", "s", higher_is_better=False, at_most=2.0),
+        *(Row(f"pipelines.alone.{name}", f"{title}, {small}", "rec/s") for name, title in PIPELINES.items()),
+        Row("pipelines.launch.peak", "launch day, furthest behind", "events", higher_is_better=False),
+        Row("pipelines.launch.drained", "launch day, from the burst's end until drained", "s", higher_is_better=False),
+        Row("pipelines.load", f"{records} into Parquet", "rec/s", baseline=CONNECTOR, candidate=OFFLINE_LOAD),
+        Row("pipelines.load.before", f"load of {records}, killed half-way", "s", higher_is_better=False),
+        Row("pipelines.load.after", "the rest of it, started again", "s", higher_is_better=False),
     ]
 
 
@@ -233,4 +267,7 @@ SECTIONS = (
     "transactions",
     "libraries",
     "spark",
+    "campaign",
+    "alerts",
+    "pipelines",
 )

@@ -22,6 +22,7 @@ from bench.sections import (
     java,
     libraries,
     limits,
+    pipelines,
     produce,
     scale,
     spark,
@@ -43,6 +44,9 @@ _PLANNERS = {
     "transactions": transactions.steps,
     "libraries": libraries.steps,
     "spark": spark.steps,
+    "campaign": pipelines.campaign_steps,
+    "alerts": pipelines.alert_steps,
+    "pipelines": pipelines.steps,
 }
 _SPARE_DISK_BYTES = 8 * GIB
 _SHORT_CHARACTERS = 400

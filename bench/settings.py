@@ -59,6 +59,12 @@ class Settings:
     spark_partitions: tuple[int, ...] = (1, 50)
     spark_record_bytes: tuple[int, ...] = (1_000, 10_000)
     spark_bytes: int = 600_000_000
+    # events of Campaign beside Apache Kafka; of each pipeline alone, and of its micro-batches
+    pipeline_events: int = 500_000
+    pipeline_small_events: int = 60_000
+    pipeline_batch_events: int = 20_000
+    launch_rate: int = 200
+    lake_records: int = 10_000_000
 
 
 def full(rounds: int | None = None) -> Settings:
@@ -101,4 +107,9 @@ def quick(rounds: int | None = None) -> Settings:
         spark_partitions=(1,),
         spark_record_bytes=(1_000,),
         spark_bytes=60_000_000,
+        pipeline_events=100_000,
+        pipeline_small_events=20_000,
+        pipeline_batch_events=10_000,
+        launch_rate=100,
+        lake_records=3_000_000,
     )

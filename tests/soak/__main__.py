@@ -74,6 +74,27 @@ batches into another number of tasks: at `read_committed` every input is in the 
         "each exactly once",
     ),
     Part(
+        "Pipelines",
+        """\
+Each pipeline on a small Spark cluster whose driver, executors and broker are killed, 10 times; on a standalone cluster
+of two workers; on Apache Kafka; with Spark's own source. Late, duplicate and malformed events are in all of them. The
+answers are those of a plain computation.""",
+        "tests/pipelines/test_forms.py",
+        "kills for each",
+        "10",
+        "the same answers",
+    ),
+    Part(
+        "Offline load",
+        """\
+Ten million records into the lake by ranges, killed in the middle and called again: no range is loaded twice, and the
+lake has what the topic has.""",
+        "tests/pipelines/ingestion/test_load.py",
+        "records",
+        "10000000",
+        "each once",
+    ),
+    Part(
         "Churn",
         """\
 Members of a group join, leave, hang, are killed and come back, 120 moves for each protocol: no partition has two

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli import broker, cluster, configs, consume, copy, groups, produce, topics
+from ottla.cli import broker, capture, cluster, configs, consume, copy, groups, lake, pipeline, produce, topics
 from ottla.version import __version__
 
 app = typer.Typer(
@@ -19,8 +19,11 @@ app.command("cluster")(cluster.run)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("cp")(copy.copy)
+app.command("capture")(capture.capture)
+app.add_typer(lake.app, name="lake", help="Topics as Parquet files: load, show, compact.")
 app.add_typer(topics.app, name="topics", help="List, describe, create, delete and alter topics.")
 app.add_typer(configs.app, name="configs", help="Show and change settings of topics, brokers and groups.")
+app.add_typer(pipeline.app, name="pipeline", help="Pipelines on Spark: list, run, status, and all of them as a demo.")
 app.add_typer(groups.app, name="groups", help="Groups: list, describe, lag, reset offsets, delete.")
 
 

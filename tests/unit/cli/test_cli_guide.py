@@ -9,8 +9,8 @@ from tests.peers.paths import REPOSITORY
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.console import examples, matches, run
 
-from ottla.broker.properties import parse_properties
 from ottla.client.config import AdminConfig, resolve
+from ottla.runtime.properties import parse_properties
 from ottla.testing import TestBroker
 
 TEXT = (REPOSITORY / "docs" / "CLI.md").read_text(encoding="utf-8")

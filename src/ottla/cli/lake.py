@@ -1,0 +1,134 @@
+"""`ottla lake`: what topics hold, as Parquet files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.completion import topic_names
+from ottla.cli.connecting import (
+    DEFAULT_TIMEOUT_SECONDS,
+    Bootstrap,
+    ConfigFile,
+    Json,
+    Settings,
+    Timeout,
+    target,
+)
+from ottla.cli.output import Output
+from ottla.cli.progress import ProgressBar
+from ottla.cli.running import CommandFailed, run
+
+if TYPE_CHECKING:
+    from ottla.pipelines.ingestion.lake import Lake
+
+app = typer.Typer(no_args_is_help=True)
+
+LakeArgument = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's directory.", show_default=False)]
+TopicsArgument = Annotated[
+    list[str], typer.Argument(metavar="TOPIC...", autocompletion=topic_names, show_default=False)
+]
+
+
+@app.command("load")
+def load_topics(
+    lake: LakeArgument,
+    topics: TopicsArgument,
+    master: Annotated[str, typer.Option("--master", help="The Spark cluster that does it.")] = "local[*]",
+    records: Annotated[int, typer.Option("--records", min=1, help="The most that one task loads.")] = 1_000_000,
+    json: Json = False,
+    bootstrap: Bootstrap = None,
+    settings: Settings = None,
+    config_file: ConfigFile = None,
+    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+) -> None:
+    """Load what topics hold now and the lake does not: a task for each range of each partition.
+
+    A load that was ended goes on where it was when it is called again.
+
+    [bold]Examples[/bold]
+
+        ottla lake load lake orders payments
+    """
+    output = Output(json)
+    cluster = target(bootstrap, settings, config_file, timeout)
+
+    async def work() -> None:
+        from ottla.pipelines.frame.session import SparkMissing, spark_session
+        from ottla.pipelines.ingestion.loading import offsets_of, plan, run_tasks
+
+        place = _lake(lake)
+        try:
+            spark = spark_session(master=master)
+        except SparkMissing as error:
+            raise CommandFailed(str(error)) from None
+        tasks = list(plan(cluster.properties(), topics, place.state(), records))
+        with ProgressBar("loading", offsets_of(tasks), is_quiet=json) as bar:
+            run_tasks(spark, cluster.properties(), tasks, place, lambda done: bar.advance(done, done))
+        output.done({"lake": str(lake), "tasks": len(tasks)}, f"{len(tasks)} ranges loaded into {lake}")
+
+    run(work, output)
+
+
+@app.command("show")
+def show(lake: LakeArgument, json: Json = False) -> None:
+    """Topics in a lake: records, files, bytes."""
+    output = Output(json)
+
+    async def work() -> None:
+        rows: dict[str, dict[str, object]] = {}
+        for file in _lake(lake).state().files.values():
+            row = rows.setdefault(file.topic, {"topic": file.topic, "records": 0, "files": 0, "size": 0})
+            for name, more in (("records", file.rows), ("files", 1), ("size", file.size)):
+                row[name] = int(str(row[name])) + more
+        columns = ("topic", "records", "files", "size")
+        output.rows(columns, [rows[topic] for topic in sorted(rows)], empty=f"there is nothing in {lake}")
+
+    run(work, output)
+
+
+@app.command("compact")
+def compact_files(
+    lake: LakeArgument,
+    least: Annotated[int, typer.Option("--least", min=2, help="So many small files of an hour are put together.")] = 8,
+    json: Json = False,
+) -> None:
+    """Put small files together, and delete what has not been part of the lake for an hour. Readers do not notice."""
+    output = Output(json)
+
+    async def work() -> None:
+        from ottla.pipelines.ingestion.compaction import compact
+
+        place = _lake(lake)
+        saved = compact(place, least_files=least)
+        deleted = len(place.vacuum())
+        data = {"lake": str(lake), "fewer": saved, "deleted": deleted}
+        output.done(data, f"{saved} files fewer in {lake}, {deleted} old ones deleted")
+
+    run(work, output)
+
+
+@app.command("delta")
+def keep_delta(lake: LakeArgument, json: Json = False) -> None:
+    """Make a lake a Delta table, too: the same files, with Delta's log beside the lake's own.
+
+    Whatever is written to the lake from now on is in the table at once: by the stream, by loads, by compaction.
+
+    [bold]Examples[/bold]
+
+        ottla lake delta lake
+    """
+    output = Output(json)
+
+    async def work() -> None:
+        state = _lake(lake).keep_delta()
+        data = {"lake": str(lake), "version": state.version, "files": len(state.files)}
+        output.done(data, f"{lake} is a Delta table of {len(state.files)} files, at version {state.version}")
+
+    run(work, output)
+
+
+def _lake(directory: Path) -> "Lake":
+    from ottla.pipelines.ingestion.lake import Lake
+
+    return Lake(directory)

@@ -1,0 +1,110 @@
+"""What `ottla pipeline demo` does: a broker, generators, pipelines and a screen, all stopped together.
+
+They end in the order in which nothing is lost: generators, queries, broker. The broker is a process with a session of
+its own, so that Ctrl-C reaches this process alone.
+"""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from ottla.cli.output import Output
+from ottla.cli.pipeline_screen import Screen
+from ottla.cli.running import CommandFailed
+from ottla.cli.stderr_log import stderr_to
+from ottla.pipelines.frame.order import Order, carry_out, stopped_by_signals
+from ottla.pipelines.frame.pipeline import URGENT
+from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.results import Results
+from ottla.pipelines.frame.running import Feeder, prepare_topics
+from ottla.pipelines.frame.session import require_spark
+
+if TYPE_CHECKING:
+    from ottla.pipelines.frame.pipeline import Pipeline
+    from ottla.pipelines.frame.progress import Progress
+
+_BROKER_LOG = "broker.log"
+_STOP_SECONDS = 30.0
+# Where several share a few cores, less often is sooner.
+_EVERY, _EVERY_OF_SEVERAL = "1 second", "3 seconds"
+# And a JVM that compiles less has more time for them in the first minute.
+_SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def _without_urgency(pipeline: "Pipeline") -> "Pipeline":
+    """Without queries that run all the time, and leave none of it to the others."""
+    queries = tuple(replace(query, every=None) if query.every == URGENT else query for query in pipeline.queries)
+    return replace(pipeline, queries=queries)
+
+
+class Demo:
+    def __init__(self, pipelines: "Sequence[Pipeline]", data: Path, port: int, seconds: float | None) -> None:
+        self._pipelines = pipelines if len(pipelines) == 1 else [_without_urgency(one) for one in pipelines]
+        self._data = data
+        self._port = port
+        place = Place(f"localhost:{port}", data / "pipelines")
+        every = _EVERY if len(pipelines) == 1 else _EVERY_OF_SEVERAL
+        self._order = Order(self._pipelines, place, settings=_SETTINGS, every=every, seconds=seconds)
+
+    def run(self, output: Output) -> None:
+        require_spark()
+        log = self._data / "spark.log"
+        with stderr_to(log), stopped_by_signals() as stop, self._broker(), self._fed() as feeder:
+            topics = [view.topic for one in self._pipelines for view in one.views]
+            topics += [topic.name for one in self._pipelines for topic in (one.dead_letters, one.late)]
+            brokers = self._order.place.brokers
+            with Results(brokers, dict.fromkeys(topics)) as results, Screen(self._pipelines, output) as screen:
+
+                def tick(found: "list[Progress]") -> None:
+                    results.update()
+                    screen.show(found, results, feeder.sent)
+
+                carry_out(self._order, tick, stop)
+        output.note(f"stopped; start it again to go on from here, or remove {self._data} to begin anew")
+
+    @contextlib.contextmanager
+    def _broker(self) -> Iterator[None]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ottla", "broker", "--data", str(self._data / "broker"), "--port", str(self._port)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log(_BROKER_LOG),
+            start_new_session=True,
+            text=True,
+        )
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            if "ready" not in line:
+                raise CommandFailed(f"the broker did not start: {self._last_words()}")
+            yield
+        finally:
+            process.terminate()
+            process.wait(_STOP_SECONDS)
+
+    @contextlib.contextmanager
+    def _fed(self) -> Iterator[Feeder]:
+        prepare_topics(self._pipelines, self._order.place.brokers)
+        feeder = Feeder(self._order.place)
+        now_ms = time.time_ns() // 1_000_000
+        for pipeline in self._pipelines:
+            feeder.start(pipeline, now_ms, now_ms)
+        try:
+            yield feeder
+        finally:
+            feeder.stop()
+
+    def _last_words(self) -> str:
+        lines = (self._data / _BROKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines[-1].removeprefix("ottla: ") if lines else "it did not say why"
+
+    def _log(self, name: str) -> IO[bytes]:
+        self._data.mkdir(parents=True, exist_ok=True)
+        return (self._data / name).open("ab")

@@ -1,0 +1,62 @@
+"""The pipeline `campaign`: its topics, its query, its table on the screen."""
+
+from typing import TYPE_CHECKING
+
+from ottla.pipelines.campaign.events import CAMPAIGNS, CLICKS, LATENESS_SECONDS, PURCHASES, VIEWS, events
+from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, Topic, ToTopic, View
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ottla.pipelines.frame.reading import Streams
+
+COMPARISONS = "campaign.comparisons"
+_VISIT = "campaign_id STRING, user_id STRING"
+
+
+def _comparisons(streams: "Streams") -> "DataFrame":
+    from ottla.pipelines.campaign import transform
+    from ottla.pipelines.frame.reading import once_each
+
+    campaigns = streams.table(CAMPAIGNS, "experiment STRING, arm STRING")
+    visits = transform.of_campaigns(once_each(streams.events()), campaigns)
+    return transform.compared(transform.counted(visits), streams.pipeline.lateness_seconds)
+
+
+PIPELINE = Pipeline(
+    name="campaign",
+    title="Campaigns compared, with the difference and its confidence, as it goes",
+    inputs=(
+        Input(Topic(VIEWS), _VISIT),
+        Input(Topic(CLICKS), _VISIT),
+        Input(
+            Topic(PURCHASES),
+            f"{_VISIT}, amount_cents BIGINT",
+            rules=(Rule("amount_cents > 0", "amount_cents is not above 0"),),
+        ),
+    ),
+    tables=(Topic(CAMPAIGNS, 1, COMPACTED),),
+    results=(Topic(COMPARISONS, configs=COMPACTED),),
+    queries=(Query("comparisons", _comparisons, ToTopic(COMPARISONS, mode="update")),),
+    generate=events,
+    views=(
+        View(
+            "Campaigns: B against A",
+            COMPARISONS,
+            (
+                "experiment",
+                "window_start",
+                "conversion_a",
+                "conversion_b",
+                "difference",
+                "low",
+                "high",
+                "p_value",
+                "better",
+            ),
+            sort_by="window_start",
+            descending=True,
+        ),
+    ),
+    lateness_seconds=LATENESS_SECONDS,
+)

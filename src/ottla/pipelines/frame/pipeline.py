@@ -1,0 +1,140 @@
+"""What a pipeline says about itself. Nothing here knows Spark: a pipeline can be listed and watched without it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Event as Stop
+from typing import TYPE_CHECKING, Literal
+
+from ottla.pipelines.frame.generating import Event
+from ottla.pipelines.frame.place import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ottla.pipelines.frame.reading import Streams
+
+COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact", "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.2"}
+# The next micro-batch begins as soon as there is something.
+URGENT = "200 milliseconds"
+# What nobody waits for leaves the machine to the rest.
+UNHURRIED = "10 seconds"
+EVENT_FIELDS = "event_id STRING, event_time BIGINT"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """`configs` are Kafka's. A topic that is there already is left as it is."""
+
+    name: str
+    partitions: int = 2
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition in SQL over the fields of an event, and what is wrong with one that does not fulfil it."""
+
+    condition: str
+    otherwise: str
+
+
+@dataclass(frozen=True)
+class Input:
+    """A topic of events. `fields` are in Spark's DDL, beside `event_id` and `event_time`, which all events have."""
+
+    topic: Topic
+    fields: str
+    optional: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToTopic:
+    """Rows become records, exactly once. In update mode a row is written whenever it has changed: for tables."""
+
+    topic: str | None = None
+    mode: Literal["append", "update"] = "append"
+
+
+@dataclass(frozen=True)
+class ToLake:
+    """Rows become Parquet files under this name, exactly once, in folders by these columns."""
+
+    table: str
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToBatches:
+    """Micro-batches go to a function, which finds by itself what it has written before a crash."""
+
+    write: Callable[["DataFrame", Place], None]
+
+
+@dataclass(frozen=True)
+class Query:
+    """`every` is the time between two micro-batches where that of the run does not fit: URGENT or UNHURRIED. The lake
+    is never in a hurry."""
+
+    name: str
+    build: Callable[["Streams"], "DataFrame"]
+    sink: ToTopic | ToLake | ToBatches
+    every: str | None = None
+
+    def pace(self, usual: str) -> str:
+        """The time between two of its micro-batches, in a run where it usually is that."""
+        return self.every or (UNHURRIED if isinstance(self.sink, ToLake) else usual)
+
+
+@dataclass(frozen=True)
+class View:
+    """A result topic as a table on the screen: the first `rows` of the values of its keys."""
+
+    title: str
+    topic: str
+    columns: tuple[str, ...]
+    sort_by: str
+    descending: bool = False
+    then_by: str | None = None
+    rows: int = 8
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """`generate(seed, start_ms, rate)` gives events without end, about `rate` a second of their own time, which begins
+    at `start_ms`: `timestamp_ms` of an event is when it is sent, and never goes back.
+
+    `feed(place, stop, seed, start_ms, rate)` takes the place of the generator where made-up events go another way than
+    straight into topics: through a database, for example. It gives what it has sent, one by one."""
+
+    name: str
+    title: str
+    inputs: tuple[Input, ...]
+    results: tuple[Topic, ...]
+    queries: tuple[Query, ...]
+    generate: Callable[[int, int, float], Iterator[Event]]
+    views: tuple[View, ...] = ()
+    tables: tuple[Topic, ...] = ()
+    feed: Callable[[Place, Stop, int, int, float], Iterator[object]] | None = None
+    lateness_seconds: int = 600
+    rate: float = 20.0
+
+    @property
+    def dead_letters(self) -> Topic:
+        return Topic(f"{self.name}.dead-letters", partitions=1)
+
+    @property
+    def late(self) -> Topic:
+        return Topic(f"{self.name}.late", partitions=1)
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """All that it reads or writes."""
+        return (*(one.topic for one in self.inputs), *self.tables, *self.results, self.dead_letters, self.late)
+
+    def input_of(self, topic: str) -> Input:
+        for one in self.inputs:
+            if one.topic.name == topic:
+                return one
+        known = ", ".join(one.topic.name for one in self.inputs)
+        raise ValueError(f"pipeline {self.name} has no input {topic!r}: it has {known}")

@@ -1,0 +1,34 @@
+"""Where a pipeline runs: its brokers, its source, its directory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Place:
+    """`data` holds checkpoints and the lake: a directory, or an address that Spark can write to. `most_per_batch` is
+    the most records that one micro-batch of a query takes from its source. `client` is what else clients need to reach
+    the brokers, by Kafka's names: security, above all."""
+
+    bootstrap: str
+    data: str | Path
+    source: str = "ottla"
+    most_per_batch: int | None = None
+    client: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def brokers(self) -> dict[str, object]:
+        """Settings of any client, by Kafka's names."""
+        return {**self.client, "bootstrap.servers": self.bootstrap}
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """The same for Spark's sources and sinks."""
+        return {f"kafka.{name}": str(value) for name, value in self.brokers.items()}
+
+    def checkpoint(self, pipeline: str, query: str) -> str:
+        return f"{self.data}/checkpoints/{pipeline}/{query}"
+
+    def lake(self, pipeline: str, table: str) -> str:
+        return f"{self.data}/lake/{pipeline}/{table}"

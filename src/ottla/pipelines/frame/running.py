@@ -1,0 +1,145 @@
+"""Pipelines that run: one Spark session for all of them, what feeds them, and how they are stopped."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from ottla.pipelines.frame import job
+from ottla.pipelines.frame.generating import feed
+from ottla.pipelines.frame.pipeline import Pipeline, Query
+from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.progress import PROGRESS
+from ottla.pipelines.frame.telling import first_line
+from ottla.pipelines.frame.topics import create_topics, ensure_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+Sent = TypeVar("Sent")
+
+_FIRST_BATCH_SECONDS = 20.0
+_GLANCE_SECONDS = 0.2
+
+
+class PipelineFailed(RuntimeError):
+    """A query ended by an error; the text is what Spark said of it first."""
+
+
+class Feeder:
+    """Generators in threads: the events of pipelines, in their time, until stopped."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.sent: dict[str, int] = {}
+
+    def start(self, pipeline: Pipeline, seed: int, start_ms: int, rate: float | None = None) -> None:
+        """As its generator gives them; a pipeline that has a way of its own feeds itself."""
+        wanted = rate or pipeline.rate
+        if pipeline.feed is not None:
+            sent = self._counted(pipeline.name, pipeline.feed(self._place, self._stop, seed, start_ms, wanted))
+            # A deque without room takes everything, and keeps nothing.
+            self._run(pipeline.name, deque, sent, 0)
+            return
+        events = self._counted(pipeline.name, pipeline.generate(seed, start_ms, wanted))
+        self._run(pipeline.name, feed, events, self._place.brokers, self._stop)
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, name: str, work: Callable[..., object], *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, name=f"feed-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _counted(self, name: str, events: Iterator[Sent]) -> Iterator[Sent]:
+        self.sent[name] = 0
+        for event in events:
+            yield event
+            self.sent[name] += 1
+
+
+class Running:
+    """Pipelines in one session. `start` may be called from any thread; `stop` ends queries where they are: they go on
+    from there when they are started again."""
+
+    def __init__(self, spark: "SparkSession", place: Place, every: str) -> None:
+        self.spark = spark
+        self._place = place
+        self._every = every
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._queries: list[StreamingQuery] = []
+
+    @property
+    def queries(self) -> "list[StreamingQuery]":
+        with self._lock:
+            return list(self._queries)
+
+    def start(self, pipelines: Sequence[Pipeline]) -> None:
+        """One pipeline after the other, each when the one before has its first answers: where all began at once, the
+        first of them would come as late as the last. Rejects are nobody's first interest: they come at the end."""
+        for pipeline in pipelines:
+            self._await_first_batches([self._start_query(pipeline, query) for query in pipeline.queries])
+        for pipeline in pipelines:
+            self._start_query(pipeline, job.rejects_query())
+
+    def once(self, pipelines: Iterable[Pipeline]) -> None:
+        """Work off what is there now, and end."""
+
+        def begun(query: "StreamingQuery") -> None:
+            with self._lock:
+                self._queries.append(query)
+
+        for pipeline in pipelines:
+            job.run_once(self.spark, pipeline, self._place, begun)
+
+    def check(self) -> None:
+        """Raise what ended a query that should run."""
+        for query in self.queries:
+            failure = query.exception()
+            if failure is not None:
+                raise PipelineFailed(f"query {query.name} failed: {first_line(str(failure))}")
+
+    def stop(self) -> None:
+        """All at once: each waits for what it has under way to be aborted."""
+        self._stop.set()
+        if queries := self.queries:
+            with ThreadPoolExecutor(len(queries)) as stopping:
+                list(stopping.map(lambda query: query.stop(), queries))
+
+    def _start_query(self, pipeline: Pipeline, query: Query) -> "StreamingQuery | None":
+        """None where all is to stop by now."""
+        if self._stop.is_set():
+            return None
+        started = job.start_query(self.spark, pipeline, query, self._place, self._every)
+        with self._lock:
+            self._queries.append(started)
+        return started
+
+    def _await_first_batches(self, queries: "Iterable[StreamingQuery | None]") -> None:
+        """Until each has done something, or has nothing to do; not for ever."""
+        ends_at = time.monotonic() + _FIRST_BATCH_SECONDS
+        for query in queries:
+            while query is not None and not _has_begun(query) and time.monotonic() < ends_at:
+                if self._stop.wait(_GLANCE_SECONDS):
+                    return
+
+
+def _has_begun(query: "StreamingQuery") -> bool:
+    is_waiting = str(query.status["message"]).startswith("Waiting")
+    return is_waiting or query.lastProgress is not None or not query.isActive
+
+
+def prepare_topics(pipelines: Iterable[Pipeline], brokers: Mapping[str, object]) -> None:
+    create_topics([PROGRESS], brokers)
+    for pipeline in pipelines:
+        ensure_topics(pipeline, brokers)

@@ -1,0 +1,108 @@
+"""The Spark session that pipelines run in.
+
+What the user has set (`--conf`; under `spark-submit` all that it was given) wins over what is set here; the state store
+is RocksDB in any case.
+"""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+
+_STATE = {
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Counting keys costs a read for each write.
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    # The number of state stores of each operator; fixed by the first run of a query.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
+_LOCAL_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+# What starts Spark sets it for shells, and takes this for one; bars have no place between tables.
+_QUIET = {"spark.ui.showConsoleProgress": "false"}
+
+
+class SparkMissing(RuntimeError):
+    """PySpark is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__('pipelines run on Spark, which is not installed: pip install "ottla[pipelines]"')
+
+
+def require_spark() -> None:
+    """SparkMissing where it is."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkMissing
+
+
+def spark_session(
+    *, master: str | None = None, settings: Mapping[str, str] | None = None, source: str = "ottla"
+) -> "SparkSession":
+    """A session with `format("ottla")`, and with Spark's Kafka connector where that is the source.
+
+    Without a master it is the one that `spark-submit` was given, else `local[*]`.
+    """
+    require_spark()
+    import pyspark
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if is_submitted:
+        SparkContext._ensure_initialized()
+    else:
+        _prepare_environment()
+    given = SparkConf(loadDefaults=is_submitted)
+    chosen = dict(settings or {})
+    if master is not None:
+        chosen["spark.master"] = master
+    elif not given.contains("spark.master"):
+        chosen["spark.master"] = "local[*]"
+    defaults = dict(_DEFAULTS)
+    if (chosen.get("spark.master") or str(given.get("spark.master"))).startswith("local["):
+        defaults |= _LOCAL_DEFAULTS
+    if source == "kafka" and "spark.jars" not in chosen and not given.contains("spark.jars"):
+        defaults["spark.jars.packages"] = f"{CONNECTOR}:{pyspark.__version__}"
+    builder = SparkSession.builder.appName("ottla-pipelines")
+    for name, value in {**defaults, **_QUIET, **chosen}.items():
+        if name in chosen or name in _QUIET or not given.contains(name):
+            builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    prepare(spark)
+    return spark
+
+
+def prepare(spark: "SparkSession") -> None:
+    """What pipelines need of a session that somebody else has made."""
+    import ottla.spark
+
+    for name, value in _STATE.items():
+        spark.conf.set(name, value)
+    ottla.spark.register(spark)
+
+
+def _prepare_environment() -> None:
+    """Before the JVM starts: this Python for Spark's workers too, and a home from which they start fast."""
+    from ottla.spark.home import quick_spark_home
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "SPARK_HOME" not in os.environ:
+        os.environ["SPARK_HOME"] = str(quick_spark_home(Path.home() / ".cache" / "ottla" / "spark-home"))

@@ -1,0 +1,68 @@
+"""The pipeline `movieflix`: its topics, its queries, its tables on the screen."""
+
+from typing import TYPE_CHECKING
+
+from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, ToLake, Topic, ToTopic, View
+from ottla.pipelines.movieflix.events import LATENESS_SECONDS, generate
+from ottla.pipelines.movieflix.topics import CATALOGUE, NEXT_SHOWS, POSITIONS, PROFILES, VIEWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ottla.pipelines.frame.reading import Streams
+
+_SHOW = "show_id STRING, title STRING, genres ARRAY<STRING>, rank INT, available_from BIGINT"
+
+
+def _positions(streams: "Streams") -> "DataFrame":
+    from ottla.pipelines.movieflix import transform
+
+    return transform.resume(streams.events())
+
+
+def _tastes(streams: "Streams") -> "DataFrame":
+    from ottla.pipelines.movieflix import transform
+
+    return transform.profiles_and_next_shows(streams.events(), streams.table(CATALOGUE, _SHOW))
+
+
+def _views(streams: "Streams") -> "DataFrame":
+    from ottla.pipelines.movieflix import transform
+
+    return transform.for_the_lake(streams.events())
+
+
+PIPELINE = Pipeline(
+    name="movieflix",
+    title="Where to go on watching, who likes what, and what to watch next",
+    inputs=(
+        Input(
+            Topic(VIEWS),
+            "user_id STRING, show_id STRING, position_s BIGINT, watched_s BIGINT, finished BOOLEAN",
+            rules=(
+                Rule("position_s >= 0", "position_s is below 0"),
+                Rule("watched_s >= 0", "watched_s is below 0"),
+            ),
+        ),
+    ),
+    tables=(Topic(CATALOGUE, 1, COMPACTED),),
+    results=tuple(Topic(name, configs=COMPACTED) for name in (POSITIONS, PROFILES, NEXT_SHOWS)),
+    queries=(
+        Query("positions", _positions, ToTopic(POSITIONS, mode="update")),
+        Query("tastes", _tastes, ToTopic(mode="update")),
+        Query("views", _views, ToLake("views", partition_by=("date",))),
+    ),
+    generate=generate,
+    views=(
+        View(
+            "Resume",
+            POSITIONS,
+            ("user_id", "show_id", "position_s", "finished", "event_time"),
+            sort_by="event_time",
+            descending=True,
+        ),
+        View("Profiles", PROFILES, ("user_id", "favourites", "minutes"), sort_by="as_of", descending=True),
+        View("Next", NEXT_SHOWS, ("user_id", "title", "score"), sort_by="as_of", descending=True),
+    ),
+    lateness_seconds=LATENESS_SECONDS,
+)

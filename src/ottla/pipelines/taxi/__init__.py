@@ -1,0 +1,1 @@
+"""GetTaxi: a close driver for each user, surge prices by neighbourhood, and what each ride costs."""

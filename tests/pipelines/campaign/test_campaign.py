@@ -1,0 +1,44 @@
+"""Campaign compare: the answers are those of a plain computation, over a restart; the statistics by themselves."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.pipelines.campaign import reference
+from tests.pipelines.driving import START_MS, Drive, some_events
+
+from ottla.pipelines.campaign.job import PIPELINE
+from ottla.pipelines.campaign.statistics import compare, wilson
+
+
+@pytest.mark.timeout(240)
+def test_the_answers_are_those_of_a_plain_computation(drive: Drive) -> None:
+    events = some_events(PIPELINE, 3000)
+    reference.verify(drive.interrupted(PIPELINE, events), events)
+
+
+def test_the_same_seed_gives_the_same_events() -> None:
+    first, again, other = (list(itertools.islice(PIPELINE.generate(seed, START_MS, 5.0), 500)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert [event.timestamp_ms for event in first] == sorted(event.timestamp_ms for event in first)
+
+
+def test_an_interval_covers_what_is_known_of_it() -> None:
+    # Newcombe (1998), table II, the example 56/70 against 48/80, by his method 10: 0.0524 to 0.3339.
+    found = compare(80, 48, 70, 56)
+    assert found.difference == pytest.approx(0.2)
+    assert found.low == pytest.approx(0.0524, abs=5e-5)
+    assert found.high == pytest.approx(0.3339, abs=5e-5)
+
+
+def test_no_sales_are_no_certainty() -> None:
+    low, high = wilson(0, 10)
+    assert low == pytest.approx(0.0, abs=1e-12)
+    assert high == pytest.approx(0.2775, abs=5e-5)
+    assert compare(10, 0, 10, 0).p_value == 1.0
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 5, 1), (5, 1, 0, 0), (5, 6, 5, 1)])
+def test_what_cannot_be_compared_is_not(counts: tuple[int, int, int, int]) -> None:
+    assert set(compare(*counts)) == {None}
