@@ -55,9 +55,7 @@ def start_broker(
     if target == "kafka":
         from tests.peers.kafka import KafkaBroker
 
-        # A broker that was killed is let in again once its old session is over: 9 s unless told otherwise.
-        quick = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
-        return KafkaBroker(directory, port, properties=quick | (properties or {}), short_lived=True).start()
+        return KafkaBroker(directory, port, properties=properties, short_lived=True).start()
     from tests.peers.ottla import OttlaBroker
 
     # Some records of the tests are years old; Apache Kafka is told the same.

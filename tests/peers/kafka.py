@@ -12,6 +12,10 @@ from tests.peers.process import ServerFailed, ServerProcess
 _NODE_ID = "1"
 _CLUSTER_ID = "b3R0bGEtcGVlcnMta2Fma2"
 
+# A broker that was killed is let in again once its old session is over: 9 s unless told otherwise. Only one that comes
+# back is told so, since a broker that is slow for as long as its session is taken for dead.
+_COMES_BACK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
+
 _LOG4J = """\
 log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -51,6 +55,7 @@ class KafkaBroker(ServerProcess):
         self.port = self.port or free_port()
         self._controller_port = self._controller_port or free_port()
         node_id = self.properties.get("node.id", _NODE_ID)
+        comes_back = self._properties_path.exists()
         settings = {
             "process.roles": "broker,controller",
             "node.id": node_id,
@@ -66,7 +71,8 @@ class KafkaBroker(ServerProcess):
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
-        } | self.properties
+        }
+        settings |= (_COMES_BACK if comes_back else {}) | self.properties
         lines = [f"{key}={value}\n" for key, value in settings.items()]
         self._properties_path.write_text("".join(lines))
         (self.directory / "log4j.properties").write_text(_LOG4J)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 
 LOOPBACK = "127.0.0.1"
+
+# Below those that systems give to whoever connects somewhere: a server may take seconds until it listens, and nobody's
+# connection is in its way then.
+_PORTS = range(15_000, 32_000)
+# Not the generator that tests are seeded with, or every test would choose the same ones.
+_choices = random.SystemRandom()
 
 _METADATA_KEY = 3
 _METADATA_VERSION = 1
@@ -13,11 +20,16 @@ _NO_TOPICS = 0
 
 
 def free_port() -> int:
-    """A port nobody listens on now. Another process may take it before it is used: start soon, and retry on failure."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody uses now."""
+    for _ in _PORTS:
+        port = _choices.choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"no port of {_PORTS} is free")
 
 
 def receive_exactly(connection: socket.socket, count: int) -> bytes:

@@ -60,9 +60,6 @@ class SecuredKafka(KafkaBroker):
             "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
             "inter.broker.listener.name": "PLAINTEXT",
             "connection.failed.authentication.delay.ms": "0",
-            # A broker that was killed is let in again once its old session is over.
-            "broker.session.timeout.ms": "1000",
-            "broker.heartbeat.interval.ms": "200",
             **self._tls(),
             **self._sasl(),
         }

@@ -18,7 +18,7 @@ When = Literal["earliest", "latest"] | int
 
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 CREATE_TIME_MS = 1_700_000_000_000
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Message(NamedTuple):

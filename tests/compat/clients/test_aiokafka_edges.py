@@ -136,7 +136,7 @@ def test_places_that_are_not_there(broker: ServerProcess, client: AiokafkaClient
     eventually(lambda: client.partition_count(topic), 1)
 
     async def send_to_unknown_partition() -> None:
-        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, request_timeout_ms=1000) as producer:
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
             await producer.send_and_wait(topic, b"x", partition=7)
 
     with pytest.raises(AssertionError, match="Unrecognized partition"):

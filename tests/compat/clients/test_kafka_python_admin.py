@@ -195,7 +195,7 @@ def test_offsets_by_every_spec(admin: Any, client: KafkaPythonClient, topic: str
     assert ask(CREATE_TIME_MS + 6000) == (1, CREATE_TIME_MS + 9000, 0)
     assert ask(OffsetSpec.LATEST_TIERED) == ask(CREATE_TIME_MS + 9001)
     with pytest.raises(kafka_errors.UnknownTopicOrPartitionError):
-        admin.list_partition_offsets({TopicPartition(topic, 4): OffsetSpec.LATEST}, timeout_ms=1000)
+        admin.list_partition_offsets({TopicPartition(topic, 4): OffsetSpec.LATEST}, timeout_ms=5000)
 
 
 def test_log_directories(admin: Any, client: KafkaPythonClient, broker: ServerProcess, topic: str) -> None:

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from tests.compat.groups.kept import FETCH_VERSION, fetch_request, plain
+from tests.waiting import tries
 from tests.wire_client import WireClient
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
@@ -28,6 +29,11 @@ from ottla.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from ottla.protocol.messages.fetch import FetchResponse
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.messages.incremental_alter_configs import (
@@ -106,7 +112,12 @@ class ConsumerTalk:
         resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=self.group, configs=[config])
         answer = self.client.ask(IncrementalAlterConfigsRequest(resources=[resource]), IncrementalAlterConfigsResponse)
         assert [one.error_code for one in answer.responses] == [ErrorCode.NONE]
-        self.wait(1_000)
+        asked = DescribeConfigsResource(resource_type=GROUP_RESOURCE, resource_name=self.group)
+        for _ in tries():
+            (found,) = self.client.ask(DescribeConfigsRequest(resources=[asked]), DescribeConfigsResponse).results
+            if {one.value for one in found.configs if one.name == config.name} == {config.value}:
+                return
+        raise AssertionError(f"{config.name} stays as it was")
 
     def beat_until_news(self, member: str, epoch: int, owned: dict[str, list[int]]) -> None:
         """Only the answer that says something new is written down."""

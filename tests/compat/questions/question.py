@@ -59,7 +59,8 @@ class Ask:
 
     `settles`: it looks at the effect of an earlier one, which Kafka's brokers learn a moment after they answered; it is
     asked until both sides agree, for a bounded time. `lingers`: both brokers do, so it is first asked until the answer
-    is the same twice. `only`: of a list of groups or transactions, those whose names begin so.
+    is the same twice, and tells of nothing that is under way. `only`: of a list of groups or transactions, those whose
+    names begin so.
     """
 
     request: Request

@@ -37,6 +37,8 @@ PATIENCE_SECONDS = 20.0
 SILENCE_SECONDS = 1.5
 SETTLE_SECONDS = 4.0
 LINGER_SECONDS = 0.01
+# The state of a transaction whose end is decided and not yet in all of its partitions.
+IN_BETWEEN = "Prepare"
 CLIENT_ID = "questions"
 _LENGTH = struct.Struct(">i")
 _PRODUCER_OF_BATCH, _PRODUCER_BYTES = slice(43, 51), struct.pack(">q", PRODUCER_ID)
@@ -110,7 +112,7 @@ class Side:
             while ask.lingers and agrees is None and time.monotonic() < deadline:
                 time.sleep(LINGER_SECONDS)
                 before, outcome = outcome, self._once(ask, patience)
-                if outcome == before:
+                if outcome == before and IN_BETWEEN not in repr(outcome):
                     break
             while (ask.settles or ask.lingers) and agrees is not None and not agrees(case, number, outcome):
                 if time.monotonic() > deadline:

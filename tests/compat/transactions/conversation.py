@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tests.waiting import tries
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
@@ -28,7 +29,6 @@ from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, Init
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 AGAIN = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
-ATTEMPTS = 2000
 PRODUCER_FIELDS = ("producer_id", "v3_and_below_producer_id")
 NOBODY = (-1, -1)
 
@@ -69,11 +69,11 @@ class Side:
         return -1 if producer_id < 0 else self.seen.setdefault(producer_id, len(self.seen))
 
     def ask(self, request: Request, answer: type[Any], version: int, code: Callable[[Any], int]) -> Any:
-        for _ in range(ATTEMPTS):
+        for _ in tries():
             answered: Response = self.client.ask(request, answer, version)
             if ErrorCode(code(answered)) not in AGAIN:
                 return answered
-        raise AssertionError(f"{ATTEMPTS} times {ErrorCode(code(answered)).name} for {request}")
+        raise AssertionError(f"again and again {ErrorCode(code(answered)).name} for {request}")
 
 
 def initialize(name: str, version: int, expected: Reference | None, timeout_ms: int) -> Ask:
@@ -160,7 +160,7 @@ def end(name: str, version: int, reference: Reference, is_commit: bool) -> Ask:
 def describe(name: str) -> Ask:
     def ask(side: Side) -> object:
         request = DescribeTransactionsRequest(transactional_ids=[name])
-        for _ in range(ATTEMPTS):
+        for _ in tries():
             (state,) = side.client.ask(request, DescribeTransactionsResponse).transaction_states
             if not state.transaction_state.startswith("Prepare") and ErrorCode(state.error_code) not in AGAIN:
                 break

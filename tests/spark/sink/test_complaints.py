@@ -64,7 +64,7 @@ def test_a_topic_that_does_not_exist(frame: Any, target: Target) -> None:
     assert "Traceback" not in str(failure.value)
     stray = frame.selectExpr("'no-such-topic' AS topic", "value")
     with pytest.raises(Exception, match=r"topic no-such-topic does not exist: create it"):
-        write(stray, "ottla", target, kafka_max_block_ms=1000)
+        write(stray, "ottla", target, kafka_max_block_ms=5000)
 
 
 def test_no_broker_there(frame: Any) -> None:

@@ -17,6 +17,7 @@ from ottla.client.types import StagedTransaction
 pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
 
 from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, DecisionState, ensure_topic
+from ottla.spark.sink.exactly_once import key_of
 from ottla.spark.sink.options import read_options
 from ottla.spark.sink.rows import RowShape
 from ottla.spark.sink.settlement import BatchSuperseded, DecidedRowsLost, Settlement, StagedRowsLost
@@ -113,6 +114,12 @@ class Query:
         return values(self.target, self.topic, _PARTITIONS)
 
 
+def named(target: Target, topic: str, name: str) -> Query:
+    query = Query(target, topic)
+    query.key = key_of(query.options, name)
+    return query
+
+
 def rows_of(*batches: int, rows: int = 12) -> list[bytes]:
     return [f"{batch}/{number:03}".encode() for batch in batches for number in range(rows)]
 
@@ -120,6 +127,16 @@ def rows_of(*batches: int, rows: int = 12) -> list[bytes]:
 @pytest.fixture
 def query(target: Target) -> Query:
     return Query(target, target.topic(_PARTITIONS))
+
+
+def test_a_name_that_begins_another_leaves_its_rows_alone(target: Target) -> None:
+    names = ("orders", "orders-eu", "orders.", "orders.-eu", "orders..-eu")
+    topics = [target.topic(_PARTITIONS) for _ in names]
+    queries = [named(target, topic, f"{topics[0]}-{name}") for topic, name in zip(topics, names, strict=True)]
+    staged = [query.stage(0, tasks=2) for query in queries]
+    for query, transactions in zip(queries, staged, strict=True):
+        query.commit(0, transactions)
+    assert [query.visible() for query in queries] == [rows_of(0)] * len(names)
 
 
 def test_a_batch_appears_as_a_whole_when_it_is_committed(query: Query) -> None:

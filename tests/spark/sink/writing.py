@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tests.spark.conftest import Target
+from tests.waiting import until_settled
 
 from ottla import Consumer
 
@@ -34,6 +35,8 @@ def write(frame: Any, name: str, target: Target, **options: object) -> None:
 
 def stored(target: Target, topic: str, partitions: int = 1, isolation: str = "read_committed") -> list[Stored]:
     """Everything that is in a topic now, in its order."""
+    if isolation == "read_committed":
+        until_settled(target.bootstrap)
     with Consumer(target.bootstrap, isolation_level=isolation) as consumer:
         consumer.assign([(topic, number, 0) for number in range(partitions)])
         table = consumer.to_arrow()

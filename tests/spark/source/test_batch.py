@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.spark.conftest import Target
 from tests.spark.source.reading import CODECS, FIRST_TIME_MS, numbered, reader, rows_of, same_rows, write
+from tests.waiting import tries
 
 from ottla import Consumer, Producer
 from ottla.client.admin import ConfigResource
@@ -78,6 +79,10 @@ def _wait_for_the_cleaner(target: Target, topic: str, written: int) -> None:
             pytest.fail("the log was not compacted")
     no_more = {ConfigResource.topic(topic): {"cleanup.policy": "delete"}}
     target.admin.alter_configs(no_more).raise_for_errors()
+    (resource,) = no_more
+    for _ in tries():
+        if target.admin.describe_configs(resource)[resource]["cleanup.policy"].value == "delete":
+            break
 
 
 def test_records_that_were_deleted(spark: Any, target: Target) -> None:

@@ -17,7 +17,7 @@ from ottla import Consumer
 
 pytestmark = pytest.mark.timeout(180)
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 120.0
 
 
 def lag_of(target: Target, group: str) -> dict[tuple[str, int], tuple[int, int]]:

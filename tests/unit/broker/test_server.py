@@ -119,7 +119,7 @@ def test_connections_above_the_limit_of_all_wait() -> None:
 
 def test_silent_connections_are_closed_and_others_are_not() -> None:
     async def scenario() -> None:
-        async with serving(limits=ServerLimits(idle_ms=500)) as running:
+        async with serving(limits=ServerLimits(idle_ms=1500)) as running:
             silent, lively = await running.connect(), await running.connect()
             closed = asyncio.create_task(silent.is_closed())
             while not closed.done():

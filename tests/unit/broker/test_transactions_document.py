@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.broker_thread import BrokerThread
 from tests.unit.broker.api.questions import batch, create_topic, produce
-from tests.unit.broker.transactional_client import ATTEMPTS, TransactionalProducer, list_offset, read
+from tests.unit.broker.transactional_client import TransactionalProducer, list_offset, read
+from tests.waiting import tries
 from tests.wire_client import WireClient
 
 from ottla.ledger import partition_for
@@ -84,7 +85,7 @@ class House:
     def wait_for(self, status: Status | None) -> None:
         """Until the transactional id is in a state, or in none since it has expired."""
         request = DescribeTransactionsRequest(transactional_ids=[NAME])
-        for _ in range(ATTEMPTS):
+        for _ in tries():
             (state,) = self.client.ask(request, DescribeTransactionsResponse).transaction_states
             if state.transaction_state == ("" if status is None else status.title):
                 return
@@ -93,7 +94,7 @@ class House:
     def wait_until_ended(self, *topics: str) -> None:
         """Until nothing is open in some topics: the last stable offset is the end."""
         for topic in topics:
-            for _ in range(ATTEMPTS):
+            for _ in tries():
                 stable = list_offset(self.client, topic, committed=True)
                 if stable == list_offset(self.client, topic, committed=False):
                     break
@@ -204,7 +205,7 @@ def test_f7_a_kill_before_the_last_record(house: House, version: int) -> None:
     house.disk.full.discard(str(house.directory / "B-0"))
     house.wait_until_ended("A", "B")
     assert house.seen == COMMITTED
-    assert producer.end(commit=True, attempts=1) == CONCURRENT
+    assert producer.end(commit=True, patience_seconds=0) == CONCURRENT
     house.reopen(producer)
     assert producer.begin().send("A", b"next") == GOOD
     assert house.read("A", committed=True) == [b"x"]
@@ -273,7 +274,7 @@ def test_f12_a_topic_that_is_deleted(house: House) -> None:
 def test_f13_no_room_for_the_decision(house: House, version: int) -> None:
     producer = written(house, version)
     house.fill(STATE_LOG)
-    assert producer.end(commit=True, attempts=1) != GOOD
+    assert producer.end(commit=True, patience_seconds=0) != GOOD
     assert house.seen == OPEN
     house.disk.full.clear()
     assert producer.end(commit=False) == GOOD

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tests.unit.broker.api.questions import FETCH_BY_NAME, PATIENCE_MS, batch, fetch_request, only_partition
+from tests.waiting import PATIENCE_SECONDS, tries
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
@@ -29,7 +30,6 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records import ControlType, inspect_batches, read_control_batch, read_records
 
-ATTEMPTS = 5000
 AGAIN = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 GOOD = ErrorCode.NONE
 GROUP, TRANSACTION = 0, 1
@@ -52,7 +52,7 @@ class TransactionalProducer:
         """Get an epoch that nobody has had."""
         find_coordinator(self.client, self.name, key_type=TRANSACTION)
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=self.timeout_ms)
-        for _ in range(ATTEMPTS):
+        for _ in tries():
             answer = self.client.ask(request, InitProducerIdResponse, 5 if self.version == 2 else 4)
             if answer.error_code not in AGAIN:
                 break
@@ -68,7 +68,7 @@ class TransactionalProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
         )
-        for _ in range(ATTEMPTS):
+        for _ in tries():
             answer = self.client.ask(request, AddPartitionsToTxnResponse, 3)
             code = ErrorCode(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
             if code not in AGAIN:
@@ -97,7 +97,7 @@ class TransactionalProducer:
             timeout_ms=PATIENCE_MS,
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
-        for _ in range(ATTEMPTS):
+        for _ in tries():
             (answer,) = self.client.ask(request, ProduceResponse, 12 if self.version == 2 else 11).responses
             code = ErrorCode(answer.partition_responses[0].error_code)
             if code not in AGAIN:
@@ -106,11 +106,11 @@ class TransactionalProducer:
             self.sequences[topic] = self.sequences.get(topic, 0) + 1
         return code
 
-    def end(self, *, commit: bool, attempts: int = ATTEMPTS) -> ErrorCode:
+    def end(self, *, commit: bool, patience_seconds: float = PATIENCE_SECONDS) -> ErrorCode:
         request = EndTxnRequest(
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
         )
-        for _ in range(attempts):
+        for _ in tries(patience_seconds):
             answer = self.client.ask(request, EndTxnResponse, 5 if self.version == 2 else 4)
             if answer.error_code not in AGAIN:
                 break
@@ -164,7 +164,7 @@ def list_offset(client: WireClient, topic: str, *, committed: bool) -> int:
 def find_coordinator(client: WireClient, key: str, *, key_type: int) -> None:
     """Return once there is a coordinator. Apache Kafka creates its topic meanwhile, and has to be asked again."""
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-    for _ in range(ATTEMPTS):
+    for _ in tries():
         (found,) = client.ask(request, FindCoordinatorResponse).coordinators
         if found.error_code == GOOD:
             return

@@ -112,7 +112,7 @@ def test_a_connection_that_breaks_is_told_and_made_again(behave: type[FirstOnly]
 
 def test_a_broker_that_never_answers_is_given_up_after_the_request_timeout() -> None:
     async def work() -> None:
-        async with rogue(Silent()) as broker, connected(broker.address, request_timeout_ms=150) as network:
+        async with rogue(Silent()) as broker, connected(broker.address, request_timeout_ms=700) as network:
             with pytest.raises(BrokerUnavailable, match="did not answer ListGroups in time"):
                 await groups(network)
             assert await groups(network) == ["billing"]

@@ -234,7 +234,7 @@ class TestCoordinators:
             asked.answer(found("g", code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
         async def work() -> None:
-            async with rogue(behave) as broker, connected(broker.address, default_api_timeout_ms=50) as network:
+            async with rogue(behave) as broker, connected(broker.address, default_api_timeout_ms=700) as network:
                 with pytest.raises(BrokerUnavailable, match="COORDINATOR_NOT_AVAILABLE"):
                     await network.coordinator(GROUP, "g")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from ottla.spark.source.json_values import JsonFields
 
@@ -70,3 +70,27 @@ def test_odd_values_among_others_make_no_difference_to_them(odd_share: float) ->
 def test_bytes_that_are_no_text_are_a_row_of_nulls() -> None:
     found = rows(JsonFields(FIELDS), [b'{"name":"\xff","count":1}', b'{"name":"a","count":1}'])
     assert [(row["name"], row["count"]) for row in found] == [(None, None), ("a", 1)]
+
+
+def test_numbers_and_times_that_python_has_no_room_for() -> None:
+    fields = JsonFields(
+        StructType(
+            [
+                StructField("share", DoubleType()),
+                StructField("text", StringType()),
+                StructField("at", TimestampType()),
+            ]
+        )
+    )
+    many = b"9" * 400
+    found = rows(
+        fields,
+        [
+            b'{"share":%s,"text":"a"}' % many,
+            b'{"share":-%s}' % many,
+            b'{"at":"0001-01-01T00:00:00+05:00","text":{"b":1.10,"c":[1e3,2]}}',
+        ],
+    )
+    assert [one["share"] for one in found] == [float("inf"), float("-inf"), None]
+    assert [one["text"] for one in found] == ["a", None, '{"b":1.1,"c":[1000.0,2]}']
+    assert [one["at"] for one in found] == [None, None, None]

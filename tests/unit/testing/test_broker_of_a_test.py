@@ -168,7 +168,7 @@ with ThreadPoolExecutor(3) as pool:
         for _ in range(4)
     ]
     for worker in workers:
-        _, errors = worker.communicate(timeout=60)
+        _, errors = worker.communicate(timeout=200)
         assert worker.returncode == 0, errors
     assert list(tmp_path.iterdir()) == []
 

@@ -5,6 +5,7 @@
 | `admin`         | `AsyncAdmin`, made of the themes below; `reader` has the few that readers of topics need        |
 | `life`          | settings and connections of an admin client, whatever its themes                               |
 | `call`          | one call: which brokers are asked, what is asked again, and until when                         |
+| `heard`         | waiting until brokers have heard of what the controller decided                                |
 | `results`       | `Results`: one value or error for each thing that was asked for                                |
 | `failures`      | error codes as exceptions that say what to do                                                  |
 | `topics`, `topic_pages`, `partitions`, `configs`, `groups`, `group_members`, `group_offsets`, `offsets`, `log_dirs`,

@@ -8,6 +8,7 @@ from enum import IntEnum
 from ottla.client.admin.base import AdminPart, Progress, tell
 from ottla.client.admin.call import Call, Outcomes, as_partitions, by_topic
 from ottla.client.admin.failures import failure
+from ottla.client.admin.heard import until_known
 from ottla.client.admin.results import Results
 from ottla.client.errors import OttlaError
 from ottla.client.types import TopicPartition
@@ -63,10 +64,14 @@ class PartitionsAdmin(AdminPart):
         topics: Mapping[str, int | NewPartitions],
         *,
         validate_only: bool = False,
+        wait: bool = True,
         timeout: float | None = None,
     ) -> Results[str, None]:
         """Give topics more partitions: `{"orders": 12}` makes it 12 in all. Records stay where they are, so keys may
-        go to another partition from then on."""
+        go to another partition from then on.
+
+        With `wait`, brokers know the new partitions and their leaders when this returns.
+        """
         wanted = {
             name: total if isinstance(total, NewPartitions) else NewPartitions(total) for name, total in topics.items()
         }
@@ -84,7 +89,10 @@ class PartitionsAdmin(AdminPart):
                 for topic in answer.results
             }
 
-        return await call.settle(wanted, lambda names: call.in_pieces(names, ask))
+        results = await call.settle(wanted, lambda names: call.in_pieces(names, ask))
+        if wait and not validate_only:
+            await until_known(call, {name: wanted[name].total for name in results.succeeded})
+        return results
 
     async def elect_leaders(
         self,

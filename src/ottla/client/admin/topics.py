@@ -1,16 +1,15 @@
 """Topics: create, delete, list, describe."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ottla.client.admin.base import AdminPart, Progress, tell
-from ottla.client.admin.call import Call, Outcomes, pieces
+from ottla.client.admin.base import AdminPart, Progress
+from ottla.client.admin.call import Outcomes
 from ottla.client.admin.failures import failure
+from ottla.client.admin.heard import until_gone, until_known
 from ottla.client.admin.results import Results, merged
 from ottla.client.admin.topic_pages import PartitionDescription, TopicDescription, described_topics
 from ottla.client.errors import InvalidRequest, OttlaError
-from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -20,7 +19,7 @@ from ottla.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.uuids import uuid_to_text
 
 __all__ = ["CreatedTopic", "NewTopic", "PartitionDescription", "TopicDescription", "TopicListing", "TopicsAdmin"]
@@ -108,7 +107,8 @@ class TopicsAdmin(AdminPart):
 
         results = await call.settle(wanted, attempt)
         if wait and not validate_only:
-            await _until_known(call, list(results.succeeded))
+            # Brokers of older versions do not tell how many partitions they made: at least one.
+            await until_known(call, {name: max(made.partitions, 1) for name, made in results.succeeded.items()})
         return results
 
     async def delete_topics(
@@ -137,7 +137,7 @@ class TopicsAdmin(AdminPart):
 
         results = await call.settle(_names(names), lambda open_names: call.in_pieces(open_names, ask))
         if wait:
-            gone = await _until_gone(call, list(results.succeeded), progress)
+            gone = await until_gone(call, list(results.succeeded), progress)
             return Results({name: results.errors.get(name) or gone.get(name) for name in results})
         return results
 
@@ -221,70 +221,3 @@ def _created(topic: CreatableTopicResult) -> CreatedTopic | OttlaError:
         topic.replication_factor,
         {config.name: config.value for config in topic.configs or ()},
     )
-
-
-async def _until_known(call: Call, names: Sequence[str]) -> None:
-    """Wait until every broker tells a leader for each partition. Topics that are not known in time are there all the
-    same, so nothing fails here."""
-    nodes = sorted(call.network.cluster.nodes)
-    attempts = 0
-    while names and nodes and call.remaining_seconds():
-        checks = await asyncio.gather(*(_knows(call, node_id, names) for node_id in nodes))
-        nodes = [node_id for node_id, knows in zip(nodes, checks, strict=True) if not knows]
-        if nodes:
-            await call.network.backoff(attempts)
-            attempts += 1
-
-
-async def _knows(call: Call, node_id: int, names: Sequence[str]) -> bool:
-    """True also where the broker cannot be asked: it is not there to be waited for."""
-    try:
-        for piece in pieces(names, 1000):
-            wanted = [MetadataRequestTopic(name=name) for name in piece]
-            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-            answer = await call.to(node_id, request, MetadataResponse)
-            for topic in answer.topics:
-                if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    return False
-                if not topic.error_code and any(partition.leader_id < 0 for partition in topic.partitions):
-                    return False
-    except OttlaError:
-        return True
-    return True
-
-
-async def _until_gone(call: Call, names: Sequence[str], progress: Progress | None) -> dict[str, OttlaError]:
-    """Wait until no broker knows them; the error of those that are still there when the time is over."""
-    left = list(names)
-    tell(progress, 0, len(names))
-    attempts = 0
-    while left:
-        known: set[str] = set()
-        for node_id in sorted(call.network.cluster.nodes):
-            known |= await _known_to(call, node_id, left)
-        gone = len(left) - len(known)
-        left = [name for name in left if name in known]
-        if gone:
-            tell(progress, len(names) - len(left), len(names))
-        if not left or not call.remaining_seconds():
-            break
-        await call.network.backoff(attempts)
-        attempts += 1
-    return {name: failure(ErrorCode.REQUEST_TIMED_OUT, "still known to a broker", name) for name in left}
-
-
-async def _known_to(call: Call, node_id: int, names: Sequence[str]) -> set[str]:
-    known: set[str] = set()
-    try:
-        for piece in pieces(names, 1000):
-            wanted = [MetadataRequestTopic(name=name) for name in piece]
-            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-            answer = await call.to(node_id, request, MetadataResponse)
-            known |= {
-                topic.name
-                for topic in answer.topics
-                if topic.name is not None and topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            }
-    except OttlaError:
-        return known
-    return known

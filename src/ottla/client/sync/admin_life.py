@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from ottla.client.admin.life import AdminLife
-from ottla.client.sync.loop_thread import LoopThread, closes
+from ottla.client.sync.loop_thread import LoopThread, started
 
 
 class AdminFace:
@@ -22,8 +22,7 @@ class AdminFace:
     ) -> None:
         self._thread = LoopThread("admin")
         self._client = self.KIND(bootstrap_servers, config=config, **settings)
-        self._thread.run(self._client.start)
-        self._finalizer = closes(self._thread, self)
+        self._finalizer = started(self._thread, self, self._client.start)
 
     def close(self) -> None:
         """Disconnect. May be called twice."""

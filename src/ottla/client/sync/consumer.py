@@ -12,7 +12,7 @@ from ottla.client.consumer.arguments import Committable
 from ottla.client.consumer.consumer import AsyncConsumer, Key, Parts, Value
 from ottla.client.consumer.groups import Listening
 from ottla.client.errors import ClientClosed, OttlaError
-from ottla.client.sync.loop_thread import LoopThread, blocking, closes, in_loop
+from ottla.client.sync.loop_thread import LoopThread, blocking, in_loop, started
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class Consumer(Generic[Key, Value]):
         self._client: AsyncConsumer[Key, Value] = AsyncConsumer(
             bootstrap_servers, config=config, parts=Parts(run_listener=_run_listener_in(self._thread)), **settings
         )
-        self._thread.run(self._client.start)
-        self._finalizer = closes(self._thread, self)
+        self._finalizer = started(self._thread, self, self._client.start)
 
     # Life
 

@@ -333,3 +333,14 @@ def closes(thread: LoopThread, owner: object) -> "weakref.finalize[[], object]":
     finalizer = weakref.finalize(owner, thread.close)
     finalizer.atexit = False
     return finalizer
+
+
+def started(thread: LoopThread, owner: object, start: Work) -> "weakref.finalize[[], object]":
+    """Start a client; what ends its thread. One that could not be started leaves no thread behind."""
+    finalizer = closes(thread, owner)
+    try:
+        thread.run(start)
+    except BaseException:
+        finalizer()
+        raise
+    return finalizer

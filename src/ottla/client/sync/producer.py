@@ -8,7 +8,7 @@ from typing import Any, Generic, Self
 from ottla.client.producer.batches import Delivery
 from ottla.client.producer.interceptors import OnDelivery
 from ottla.client.producer.producer import AsyncProducer, Key, Value
-from ottla.client.sync.loop_thread import LoopThread, blocking, closes, in_loop
+from ottla.client.sync.loop_thread import LoopThread, blocking, in_loop, started
 
 
 class Producer(Generic[Key, Value]):
@@ -37,8 +37,7 @@ class Producer(Generic[Key, Value]):
         engine.waking.visit = self._thread.visit
         # Nothing stands between the caller and the async producer's own `send`, which may be native code.
         self.send = self._client.send  # type: ignore[method-assign]
-        self._thread.run(self._client.start)
-        self._finalizer = closes(self._thread, self)
+        self._finalizer = started(self._thread, self, self._client.start)
 
     def close(self, timeout: float | None = None) -> None:
         """Send what is there, wait for it for at most `timeout` seconds, abort an open transaction, and disconnect.

@@ -150,7 +150,7 @@ class NumberedWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, shape: RowShape, name: str, number: int) -> None:
         self._options = options
         self._shape = shape
-        self._key = f"{options.transactional_id_prefix}-{name}"
+        self._key = key_of(options, name)
         self._number = number
         self._run = uuid.uuid4().hex[:_RUN_LETTERS]
         ensure_topic(options)
@@ -174,6 +174,12 @@ class NumberedWriter(DataSourceArrowWriter):
 
     def settlement(self, key: str) -> Settlement:
         return Settlement(self._options, key)
+
+
+def key_of(options: SinkOptions, name: str) -> str:
+    """Of writes with this name. What belongs to a key is found by how it begins, so none begins as another does: a
+    point ends the name, and those inside of it are doubled."""
+    return f"{options.transactional_id_prefix}-{name.replace('.', '..')}."
 
 
 class WriteSettlement(Settlement):

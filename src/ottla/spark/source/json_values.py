@@ -226,7 +226,12 @@ def _double(found: Any) -> float | None:
             "-Infinity": float("-inf"),
             "-INF": float("-inf"),
         }.get(found)
-    return None if isinstance(found, bool) or not isinstance(found, int) else float(found)
+    if isinstance(found, bool) or not isinstance(found, int):
+        return None
+    try:
+        return float(found)
+    except OverflowError:
+        return float("inf") if found > 0 else float("-inf")
 
 
 def _decimal(found: Any, kind: DecimalType) -> Decimal | None:
@@ -243,7 +248,16 @@ def _text(found: Any) -> str:
     """Anything but a string is the JSON that it was."""
     if isinstance(found, str):
         return str(found)
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False, default=str)
+    return json.dumps(_with_floats(found), separators=(",", ":"), ensure_ascii=False)
+
+
+def _with_floats(found: Any) -> Any:
+    """The same, with numbers where only the digits were kept."""
+    if isinstance(found, _Number):
+        return float(found)
+    if isinstance(found, dict):
+        return {key: _with_floats(one) for key, one in found.items()}
+    return [_with_floats(one) for one in found] if isinstance(found, list) else found
 
 
 def _timestamp(found: Any) -> datetime | None:
@@ -252,9 +266,9 @@ def _timestamp(found: Any) -> datetime | None:
         return None
     try:
         time = datetime.fromisoformat(found)
-    except ValueError:
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _date(found: Any) -> date | None:

@@ -58,6 +58,12 @@ def code_of(error: OttlaError) -> ErrorCode:
     return error.code
 
 
+async def is_set(admin: AsyncAdmin, resource: ConfigResource, name: str, value: str) -> bool:
+    """Whether brokers go by a new setting yet."""
+    found = (await admin.describe_configs(resource, names=[name])).raise_for_errors()
+    return found[resource][name].value == value
+
+
 def write(either: Either, topic: str, count: int, first_time_ms: int = 1_700_000_000_000) -> None:
     producer = Producer({"bootstrap.servers": either.bootstrap, "linger.ms": 0})
     for number in range(count):
@@ -155,6 +161,7 @@ def test_settings_are_seen_alike_and_changed_one_by_one(either: Either, topic: s
             {orders: {"retention.ms": 5, "cleanup.policy": Append("compact"), "preallocate": True}}
         )
         changed.raise_for_errors()
+        await until(lambda: is_set(admin, orders, "retention.ms", "5"))
         found = await admin.describe_configs([orders, broker], include_synonyms=True)
         others = Confluent(either.bootstrap)
         for resource, kind in ((orders, "topic"), (broker, "broker")):
@@ -166,6 +173,7 @@ def test_settings_are_seen_alike_and_changed_one_by_one(either: Either, topic: s
         assert found[orders]["cleanup.policy"].value == "delete,compact"
         back = {"retention.ms": None, "cleanup.policy": Subtract("delete")}
         (await admin.alter_configs({orders: back})).raise_for_errors()
+        await until(lambda: is_set(admin, orders, "cleanup.policy", "compact"))
         (entries,) = (await admin.describe_configs(orders, names=["retention.ms", "cleanup.policy"])).values()
         of_topic = {name: one.value for name, one in entries.items() if one.source == ConfigSource.DYNAMIC_TOPIC_CONFIG}
         assert of_topic == {"cleanup.policy": "compact"}

@@ -179,12 +179,12 @@ async def test_a_listener_may_commit_what_is_taken_away_also_when_closing(writer
 async def test_slow_work_on_single_records_is_no_absence(writer: Writer) -> None:
     topic = writer.topic()
     writer.write(topic, numbered(30))
-    settings: dict[str, Any] = {"max_poll_interval_ms": 1000, "session_timeout_ms": 6000}
+    settings: dict[str, Any] = {"max_poll_interval_ms": 2500, "session_timeout_ms": 6000}
     async with member(writer, topic, **settings) as consumer:
         consumer.subscribe([topic])
         seen = []
         async for record in consumer:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.1)
             seen.append(record.value)
             if len(seen) == 30:
                 break

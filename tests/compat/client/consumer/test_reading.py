@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.compat.client.consumer.writing import PATIENCE_SECONDS, Writer, asynchronous
+from tests.waiting import until_settled
 
 from ottla.client.consumer import AsyncConsumer
 from ottla.client.errors import (
@@ -82,7 +83,7 @@ async def test_a_loop_that_breaks_has_consumed_what_it_saw(writer: Writer) -> No
             if len(seen) == 10:
                 break
         assert await consumer.position((topic, 0)) == 10
-        seen += [record.value async for record in consumer.records(timeout=0.3)]
+        seen += [record.value async for record in consumer.records(timeout=1.0)]
         assert seen == numbered(100)
 
 
@@ -94,10 +95,12 @@ async def test_batches_are_of_one_partition_each(writer: Writer) -> None:
     async with consumer_of(writer, auto_offset_reset="earliest") as consumer:
         consumer.assign([(topic, 0), (topic, 1)])
         seen: dict[int, list[bytes]] = {0: [], 1: []}
-        async for batch in consumer.batches(max_records=20, timeout=0.3):
+        async for batch in consumer.batches(max_records=20, timeout=PATIENCE_SECONDS):
             (partition,) = {record.partition for record in batch}
             assert 0 < len(batch) <= 20
             seen[partition] += values(batch)
+            if sum(map(len, seen.values())) == 100:
+                break
         assert seen == {0: numbered(50), 1: numbered(50)}
 
 
@@ -210,9 +213,11 @@ async def test_a_small_prefetch_reads_everything_within_its_bound(writer: Writer
         consumer.assign([(topic, partition) for partition in range(3)])
         count = 0
         largest: float = 0
-        async for _ in consumer.records(timeout=0.5):
+        async for _ in consumer.records(timeout=PATIENCE_SECONDS):
             count += 1
             largest = max(largest, consumer.metrics()["bytes_buffered"])
+            if count == 300:
+                break
         assert count == 300
         # One batch comes whatever its size: confluent-kafka makes batches of up to 1 MB.
         assert largest <= 1_100_000
@@ -237,6 +242,7 @@ async def test_aborted_and_open_transactions(writer: Writer) -> None:
         assert await consumer.lag() == {TopicPartition(topic, 0): 0}
         await asyncio.to_thread(open_one.commit_transaction, PATIENCE_SECONDS)
         assert values(await read(consumer, 2)) == [b"open", b"behind"]
+        await asyncio.to_thread(until_settled, writer.bootstrap)
         consumer.seek_to_beginning()
         assert (await consumer.to_arrow()).column("value").to_pylist() == [b"plain", b"committed", b"open", b"behind"]
     async with consumer_of(writer, auto_offset_reset="earliest") as consumer:

@@ -31,7 +31,11 @@ async def test_tables_have_every_record_once(writer: Writer) -> None:
             writer.write(topic, some, partition=partition, codec=codec, headers=[("n", b"1")])
     async with consumer_of(writer) as consumer:
         consumer.assign([(topic, 0), (topic, 1)])
-        tables = [table async for table in consumer.tables(timeout=0.3)]
+        tables: list[pa.Table] = []
+        async for table in consumer.tables(timeout=PATIENCE_SECONDS):
+            tables.append(table)
+            if sum(one.num_rows for one in tables) == 600:
+                break
         whole = pa.concat_tables(tables)
         assert whole.column_names == [
             "key",
@@ -193,7 +197,7 @@ async def test_a_bounded_read_that_gets_nothing_in_time_says_so(writer: Writer) 
     writer.write(topic, numbered(5))
     async with consumer_of(writer) as consumer:
         consumer.assign([(topic, 0, 0)])
-        tables = consumer.tables(until={(topic, 0): 7}, timeout=0.2)
+        tables = consumer.tables(until={(topic, 0): 7}, timeout=1.0)
         assert (await anext(tables)).num_rows == 5
         with pytest.raises(Unfinished, match="before all partitions were at their ends"):
             await anext(tables)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, ParamSpec
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it is exported all the same
+
+from ottla import Admin
+from ottla.client.admin import NewTopic
 
 PATIENCE_SECONDS = 30.0
 
@@ -36,21 +38,17 @@ class Writer:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = Admin(bootstrap)
         self._producers: dict[str, Any] = {}
 
     def topic(self, partitions: int = 1, prefix: str = "consumed", **config: str) -> str:
         name = f"{prefix}-{next(_numbers)}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        for future in self._admin.create_topics([NewTopic(name, partitions, 1, config=settings)]).values():
-            future.result(PATIENCE_SECONDS)
+        self._admin.create_topics(NewTopic(name, partitions, 1, settings)).raise_for_errors()
         return name
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        from confluent_kafka import TopicPartition
-
-        for future in self._admin.delete_records([TopicPartition(topic, partition, before)]).values():
-            future.result(PATIENCE_SECONDS)
+        self._admin.delete_records({(topic, partition): before}).raise_for_errors()
 
     def producer(self, codec: str = "none") -> Any:
         if codec not in self._producers:
@@ -98,6 +96,7 @@ class Writer:
     def close(self) -> None:
         for producer in self._producers.values():
             producer.flush(PATIENCE_SECONDS)
+        self._admin.close()
 
 
 def _must(error: object, message: object) -> None:

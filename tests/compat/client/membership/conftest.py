@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 from tests.compat.client.membership.oracle import KafkaAssignors
-from tests.compat.clients.groups.conftest import QUICK
+from tests.compat.clients.groups.conftest import QUIET
 from tests.compat.clients.groups.hosts import GroupHost, Kind
 from tests.conftest import start_broker
 from tests.peers.paths import PeerMissing
 from tests.peers.process import ServerProcess
 
-from ottla.client.config import AdminConfig, resolve
+from ottla import Admin
+from ottla.client.admin import NewTopic
 from ottla.client.connections import Connections
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 pytest.register_assert_rewrite("tests.unit.client.membership.reading")
 
@@ -41,9 +40,9 @@ def kafka_assignors() -> Iterator[KafkaAssignors]:
 
 @pytest.fixture(scope="session", params=["ottla", "kafka"])
 def group_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A broker of each kind whose groups notice within seconds that a member is gone."""
+    """A broker of each kind that allows short sessions."""
     try:
-        server = start_broker(request.param, tmp_path_factory.mktemp(request.param), None, QUICK)
+        server = start_broker(request.param, tmp_path_factory.mktemp(request.param), None, QUIET)
     except PeerMissing as missing:
         pytest.skip(str(missing))
     yield server
@@ -91,16 +90,8 @@ def host(address: str) -> Iterator[Callable[[Kind], GroupHost]]:
 
 
 def create_topics(address: str, partitions: int, *names: str) -> None:
-    async def create() -> None:
-        network = Connections(resolve(AdminConfig, address))
-        topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
-        answer = await network.ask_controller(
-            CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse
-        )
-        await network.close()
-        assert [topic.error_code for topic in answer.topics] == [0] * len(names), answer
-
-    asyncio.run(create())
+    with Admin(address) as admin:
+        admin.create_topics([NewTopic(name, partitions, 1) for name in names]).raise_for_errors()
 
 
 async def grow_topic(network: Connections, name: str, partitions: int) -> None:

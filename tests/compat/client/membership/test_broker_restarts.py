@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.compat.client.membership.conftest import create_topics
 from tests.compat.client.membership.test_members import KINDS, PARTITIONS, member_settings
-from tests.compat.clients.groups.conftest import QUICK
+from tests.compat.clients.groups.conftest import QUIET
 from tests.conftest import start_broker
 from tests.peers.process import ServerProcess
 from tests.unit.client.membership.reading import joined, owns_all, until
@@ -16,7 +16,7 @@ from tests.unit.client.membership.reading import joined, owns_all, until
 
 @pytest.fixture
 def mortal(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    server = start_broker(target, tmp_path_factory.mktemp("mortal"), None, QUICK)
+    server = start_broker(target, tmp_path_factory.mktemp("mortal"), None, QUIET)
     yield server
     server.stop()
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from tests.compat.client.membership.conftest import create_topics, grow_topic
-from tests.compat.clients.groups.hosts import SESSION_MS
+from tests.compat.clients.groups.sessions import QUIET_MS, SESSION_MS, set_sessions
 from tests.unit.client.membership.reading import PATIENCE_SECONDS, Joined, joined, owns_all, until
 
+from ottla import AsyncAdmin
 from ottla.client.errors import BrokerError, Fenced, PollIntervalExceeded
 from ottla.client.types import TopicPartition
 from ottla.protocol.errors import ErrorCode
@@ -22,8 +23,6 @@ from ottla.protocol.errors import ErrorCode
 PARTITIONS = 4
 KINDS = ("range", "roundrobin", "sticky", "cooperative-sticky", "consumer")
 BOTH_PROTOCOLS = ("cooperative-sticky", "consumer")
-# Of members that are away for a moment, and must not be given up in it, however slow the machine is.
-QUIET_MS = 30_000
 Scenario = Callable[[str, str, str], Awaitable[None]]
 
 
@@ -31,8 +30,16 @@ def member_settings(kind: str, **more: Any) -> dict[str, Any]:
     usual = {"metadata_max_age_ms": 300, "max_poll_interval_ms": 60_000}
     if kind == "consumer":
         return {**usual, "group_protocol": "consumer", **more}
-    quick = {"session_timeout_ms": SESSION_MS // 2, "heartbeat_interval_ms": 100}
-    return {**usual, **quick, "partition_assignment_strategy": [kind], **more}
+    session = {"session_timeout_ms": QUIET_MS, "heartbeat_interval_ms": 100}
+    return {**usual, **session, "partition_assignment_strategy": [kind], **more}
+
+
+async def soon_missed(address: str, group: str, kind: str, session_ms: int = SESSION_MS) -> dict[str, Any]:
+    """For scenarios about the end of a session."""
+    if kind != "consumer":
+        return member_settings(kind, session_timeout_ms=session_ms)
+    await asyncio.to_thread(set_sessions, address, [group], session_ms)
+    return member_settings(kind)
 
 
 def has_everything(member: Joined, count: int = PARTITIONS) -> bool:
@@ -83,8 +90,9 @@ def test_two_members_share_and_the_one_that_stays_gets_everything_back(address: 
 async def crash(address: str, name: str, kind: str) -> None:
     """What a crashed member read goes to the others."""
     topics = frozenset({name})
-    async with joined(address, name, topics, **member_settings(kind)) as first:
-        async with joined(address, name, topics, **member_settings(kind)) as second:
+    settings = await soon_missed(address, name, kind)
+    async with joined(address, name, topics, **settings) as first:
+        async with joined(address, name, topics, **settings) as second:
             await until(owns_all(PARTITIONS, first, second))
             await second.crash()
         await until(lambda: has_everything(first))
@@ -112,11 +120,13 @@ async def stay_away(address: str, name: str, kind: str) -> None:
 async def work_for_long(address: str, name: str, kind: str) -> None:
     """For longer than the session, in the middle of a rebalance: nobody else gets what is not given back."""
     topics = frozenset({name})
-    async with joined(address, name, topics, **member_settings(kind)) as first:
+    session_ms = 2 * SESSION_MS
+    settings = await soon_missed(address, name, kind, session_ms)
+    async with joined(address, name, topics, **settings) as first:
         await until(lambda: has_everything(first))
         first.reader.gate.clear()
-        async with joined(address, name, topics, **member_settings(kind)) as second:
-            await asyncio.sleep(1.1 * (SESSION_MS if kind == "consumer" else SESSION_MS // 2) / 1000)
+        async with joined(address, name, topics, **settings) as second:
+            await asyncio.sleep(1.1 * session_ms / 1000)
             assert second.assignment == frozenset()
             assert has_everything(first)
             first.reader.gate.set()
@@ -147,9 +157,8 @@ def test_heartbeats_go_on_while_user_code_works_and_silence_ends_a_membership(ad
 async def come_back(address: str, name: str, kind: str) -> None:
     """A static member that comes back finds its partitions, and nobody else notices."""
     topics = frozenset({name})
-    quiet = {} if kind == "consumer" else {"session_timeout_ms": QUIET_MS}
-    async with joined(address, name, topics, **member_settings(kind, group_instance_id="one", **quiet)) as first:
-        second_settings = member_settings(kind, group_instance_id="two", **quiet)
+    async with joined(address, name, topics, **member_settings(kind, group_instance_id="one")) as first:
+        second_settings = member_settings(kind, group_instance_id="two")
         async with joined(address, name, topics, **second_settings) as second:
             await until(owns_all(PARTITIONS, first, second))
             had, events = second.assignment, len(first.reader.events)
@@ -161,7 +170,7 @@ async def come_back(address: str, name: str, kind: str) -> None:
 async def come_back_as_the_leader(address: str, name: str, kind: str) -> None:
     """A static member that leads comes back: it is spared the assignment, and everybody keeps what it had."""
     topics = frozenset({name})
-    settings = member_settings(kind, session_timeout_ms=QUIET_MS)
+    settings = member_settings(kind)
     async with joined(address, name, topics, **settings, group_instance_id="leads") as leader:
         await until(lambda: has_everything(leader))
         async with joined(address, name, topics, **settings, group_instance_id="follows") as other:
@@ -301,8 +310,10 @@ async def fail_in_a_listener(address: str, name: str, kind: str) -> None:
 
 async def hear_of_it_by_a_commit(address: str, name: str, kind: str) -> None:
     """A commit may be the first to learn that the group does not know the member any more."""
-    async with joined(address, name, frozenset({name}), **member_settings(kind)) as member:
+    settings = member_settings(kind, heartbeat_interval_ms=QUIET_MS // 2)
+    async with joined(address, name, frozenset({name}), **settings) as member, AsyncAdmin(address) as admin:
         await until(lambda: has_everything(member))
+        (await admin.remove_members(name)).raise_for_errors()
         member.membership.commit_refused(ErrorCode.UNKNOWN_MEMBER_ID, member.membership.generation)
         await until(lambda: [what for what, _ in member.reader.events] == ["assign", "lose", "assign"])
         await until(lambda: has_everything(member))

@@ -1,4 +1,4 @@
-"""Topics made and read with another client: what it sees is what was written."""
+"""Topics read with another client: what it sees is what was written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it is theirs to export
+from tests.waiting import until_settled
+
+from ottla import Admin
+from ottla.client.admin import NewTopic
 
 PATIENCE_SECONDS = 20.0
 
@@ -26,10 +29,9 @@ class Place:
     bootstrap: str
 
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
         dotted = {key.replace("_", "."): value for key, value in config.items()}
-        futures = admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1, config=dotted)])
-        futures[name].result(PATIENCE_SECONDS)
+        with Admin(self.bootstrap) as admin:
+            admin.create_topics(NewTopic(name, partitions, 1, dotted)).raise_for_errors()
         return name
 
     def consumer(self, isolation: str = "read_uncommitted") -> Any:
@@ -48,6 +50,8 @@ class Place:
 
     def read(self, topic: str, partitions: int = 1, isolation: str = "read_uncommitted") -> list[Seen]:
         """Everything there is, partition by partition."""
+        if isolation == "read_committed":
+            until_settled(self.bootstrap)
         consumer = self.consumer(isolation)
         consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
         seen: list[Seen] = []

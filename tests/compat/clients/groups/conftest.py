@@ -1,11 +1,11 @@
-"""A broker of its own for the tests of groups: one whose members are missed after seconds instead of a minute."""
+"""A broker of its own for the tests of groups, which allows short sessions and rebalances at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from tests.compat.clients.groups.hosts import SESSION_MS
+from tests.compat.clients.groups.sessions import QUIET_MS, SESSION_MS
 from tests.conftest import start_broker
 from tests.peers.process import ServerProcess
 
@@ -28,6 +28,7 @@ QUICK = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
+QUIET = QUICK | {"group.consumer.session.timeout.ms": str(QUIET_MS)}
 CLASSIC_APIS = (
     ApiKey.FIND_COORDINATOR,
     ApiKey.JOIN_GROUP,
@@ -49,7 +50,7 @@ CONSUMER_APIS = (
 @pytest.fixture(scope="session")
 def broker(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One for all tests of groups; each has topics and groups of its own."""
-    server = start_broker(target, tmp_path_factory.mktemp("groups"), None, QUICK)
+    server = start_broker(target, tmp_path_factory.mktemp("groups"), None, QUIET)
     yield server
     server.stop()
 

@@ -11,6 +11,7 @@ from tests.compat.clients.adapters.confluent import ConfluentClient
 from tests.compat.clients.groups.conftest import CLASSIC_APIS, CONSUMER_APIS
 from tests.compat.clients.groups.groups import committed, described
 from tests.compat.clients.groups.hosts import CallFailed, GroupHost, HostedMember, Kind, until
+from tests.compat.clients.groups.sessions import SESSION_MS, set_sessions
 from tests.compat.clients.model import CREATE_TIME_MS, Message
 from tests.peers.process import ServerProcess
 
@@ -20,7 +21,6 @@ PARTITIONS = 4
 ALL = list(range(PARTITIONS))
 NO_OFFSET = re.compile(r"NoOffsetForPartition|_AUTO_OFFSET_RESET|no committed offset", re.IGNORECASE)
 TAKEN = re.compile(r"fenced|unreleased|instance ID is still used", re.IGNORECASE)
-LONG_SESSION_MS = 20_000
 
 
 class Topic:
@@ -129,10 +129,12 @@ class GroupContract:
     def test_a_dead_member_is_replaced(self, host: GroupHost, broker: ServerProcess, topic: str, group: str) -> None:
         log = Topic(broker, topic)
         log.write(3)
-        survivor = host.join(group, topic)
+        if self.kind.protocol == "consumer":
+            set_sessions(broker.bootstrap, [group], SESSION_MS)
+        survivor = host.join(group, topic, session_ms=SESSION_MS)
         doomed = GroupHost(self.kind, broker.bootstrap)
         try:
-            until_shared([survivor, doomed.join(group, topic)], [2, 2])
+            until_shared([survivor, doomed.join(group, topic, session_ms=SESSION_MS)], [2, 2])
         finally:
             doomed.kill()
         until_shared([survivor], [4])
@@ -206,12 +208,12 @@ class GroupContract:
         """A member with a name of its own comes back to its partitions, and nobody else notices."""
         log = Topic(broker, topic)
         log.write(2)
-        stays = host.join(group, topic, instance="one", session_ms=LONG_SESSION_MS)
-        goes = host.join(group, topic, instance="two", session_ms=LONG_SESSION_MS)
+        stays = host.join(group, topic, instance="one")
+        goes = host.join(group, topic, instance="two")
         until_shared([stays, goes], [2, 2])
         owned, noticed = goes.assigned(), len(stays.events())
         goes.leave()
-        back = host.join(group, topic, instance="two", session_ms=LONG_SESSION_MS)
+        back = host.join(group, topic, instance="two")
         until(lambda: back.assigned() == owned, f"{owned} again", lambda: (back.assigned(), back.error()))
         log.write(2)
         until_read([stays, back], log)
@@ -223,7 +225,7 @@ class GroupContract:
             member.leave()
 
     def _check_that_a_double_is_sent_away(self, host: GroupHost, group: str, topic: str, back: HostedMember) -> None:
-        double = host.join(group, topic, instance="two", session_ms=LONG_SESSION_MS)
+        double = host.join(group, topic, instance="two")
         unwanted = double if self.kind.protocol == "consumer" else back
         until(lambda: TAKEN.search(complaint(unwanted)), "one of two sent away", lambda: complaint(unwanted))
         double.leave()

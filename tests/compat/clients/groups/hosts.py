@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from tests.compat.clients.groups.sessions import QUIET_MS, SESSION_MS
 from tests.peers.java import compile_java, java_command
 from tests.peers.paths import CLIENTS39_LIBS, KAFKA_LIBS, REPOSITORY, require_libs
 
 TIMEOUT_SECONDS = 30.0
-SESSION_MS = 2000
 _SOURCE = Path(__file__).parents[2] / "java" / "groups" / "GroupHost.java"
 _NULL = "-"
 _names = itertools.count(1)
@@ -97,7 +97,7 @@ class GroupHost:
             "reset": "earliest",
             "auto_commit_ms": 0,
             "instance": "",
-            "session_ms": SESSION_MS,
+            "session_ms": QUIET_MS,
             "heartbeat_ms": SESSION_MS // 10,
             "poll_ms": 300_000,
             "isolation": "read_uncommitted",

@@ -22,7 +22,8 @@ import pytest
 from tests.compat.clients.groups.conftest import CLASSIC_APIS, CONSUMER_APIS
 from tests.compat.clients.groups.contract import Topic
 from tests.compat.clients.groups.groups import committed
-from tests.compat.clients.groups.hosts import SESSION_MS, GroupHost, HostedMember, Kind, event_of, until
+from tests.compat.clients.groups.hosts import GroupHost, HostedMember, Kind, event_of, until
+from tests.compat.clients.groups.sessions import SESSION_MS, set_sessions
 from tests.peers.process import ServerProcess
 
 from ottla.protocol.api_keys import ApiKey
@@ -58,7 +59,9 @@ class Life:
         self._journal = journal
         self._host = GroupHost(kind, bootstrap)
         journal.touch()
-        self.member: HostedMember = self._host.join(group, topic, journal=journal, auto_commit_ms=100, poll_ms=_POLL_MS)
+        self.member: HostedMember = self._host.join(
+            group, topic, journal=journal, auto_commit_ms=100, poll_ms=_POLL_MS, session_ms=SESSION_MS
+        )
         self.hung_since_ns = 0
         self._hung: list[tuple[int, int]] = []
         self._ended_ns = 0
@@ -145,6 +148,8 @@ def test_members_come_and_go(
     dice = random.Random(f"{seed} {kind}")
     log = Topic(broker, topic, _PARTITIONS)
     log.write(5)
+    if kind.protocol == "consumer":
+        set_sessions(broker.bootstrap, [group], SESSION_MS)
     watch = OffsetWatch(broker, group, topic)
     lives: list[Life] = []
     slots: list[Life | None] = [None] * _SLOTS

@@ -43,10 +43,7 @@ def test_groups_outlive_the_broker(broker: ServerProcess, topic: str, group: str
         for host in hosts:
             stack.callback(host.close)
         groups = [f"{group}-{host.kind.library}-{host.kind.protocol}" for host in hosts]
-        members = [
-            [host.join(name, topic, session_ms=20_000) for _ in range(2)]
-            for host, name in zip(hosts, groups, strict=True)
-        ]
+        members = [[host.join(name, topic) for _ in range(2)] for host, name in zip(hosts, groups, strict=True)]
         for pair in members:
             until_shared(pair, [2, 2])
         write_to_owners([member for pair in members for member in pair], log, 5)

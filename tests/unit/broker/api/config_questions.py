@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tests.waiting import tries
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
@@ -121,9 +122,8 @@ def layers(client: WireClient, kind: int, name: str, key: str) -> list[tuple[str
 
 def eventually(ask: Callable[[], object], expected: object) -> None:
     """Apache Kafka answers before its broker goes by new settings; Ottla answers after, so one question is enough."""
-    found = ask()
-    for _ in range(5000):
+    for _ in tries():
+        found = ask()
         if found == expected:
             break
-        found = ask()
     assert found == expected

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.waiting import tries
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
@@ -36,7 +37,7 @@ GROUP_KEY = 0
 
 def find_coordinator(client: WireClient, group_id: str) -> None:
     """Wait until there is a coordinator of the group, and it has loaded what there is of it."""
-    for _ in range(2_000):
+    for _ in tries():
         answer = client.ask(FindCoordinatorRequest(key=group_id, key_type=GROUP_KEY), FindCoordinatorResponse, 3)
         if answer.error_code == ErrorCode.NONE and not fetch_group(client, group_id, {}).error_code:
             return

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.waiting import tries
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
@@ -65,7 +66,7 @@ def create_topic(client: WireClient, name: str, partitions: int = 1, configs: Ma
 def wait_for_leaders(client: WireClient, topic: str, partitions: int) -> None:
     """Kafka answers before its broker has the partitions; a question with an answer of its own shows that it has."""
     for index in range(partitions):
-        for _ in range(1000):
+        for _ in tries():
             if fetch(client, topic, 0, partition=index).error_code == ErrorCode.NONE:
                 break
         else:

@@ -144,7 +144,7 @@ def test_a_call_ends_when_its_time_is_over_with_the_last_error(broker: TestBroke
     async def scenario() -> None:
         async with connected(broker) as admin:
             broker.faults.error("CREATE_TOPICS", ErrorCode.NOT_CONTROLLER, times=None)
-            results = await admin.create_topics(topic, timeout=0.2)
+            results = await admin.create_topics(topic, timeout=1.0)
             error = results.errors[topic]
             assert isinstance(error, BrokerError)
             assert error.code == ErrorCode.NOT_CONTROLLER

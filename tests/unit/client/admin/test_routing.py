@@ -17,6 +17,11 @@ from ottla.client.network import CoordinatorKind
 from ottla.client.types import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Request, Response
+from ottla.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from ottla.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.protocol.messages.describe_configs import (
@@ -61,6 +66,9 @@ class ThreeBrokers:
                     CreatableTopicResult(name=topic.name, error_code=self._controller_error(node))
                     for topic in request.topics
                 ]
+            ),
+            CreatePartitionsRequest: lambda node, request: CreatePartitionsResponse(
+                results=[CreatePartitionsTopicResult(name=topic.name) for topic in request.topics]
             ),
             DescribeConfigsRequest: lambda node, request: DescribeConfigsResponse(
                 results=[
@@ -203,6 +211,26 @@ def test_changes_go_to_the_controller(network: ThreeBrokers, admin: AsyncAdmin) 
     asyncio.run(admin.create_topics([NewTopic("t", 1)])).raise_for_errors()
     assert network.brokers_asked(CreateTopicsRequest) == [CONTROLLER]
     assert network.brokers_asked(MetadataRequest) == [1, 2, 3]
+
+
+def test_new_partitions_are_there_when_the_last_broker_has_heard_of_them(
+    network: ThreeBrokers, admin: AsyncAdmin
+) -> None:
+    hears_at_once = network.answers[MetadataRequest]
+
+    def hears_later(node: int, request: MetadataRequest) -> Response:
+        answer = hears_at_once(node, request)
+        assert isinstance(answer, MetadataResponse)
+        if node == 3 and network.brokers_asked(MetadataRequest).count(3) < 4:
+            del answer.topics[0].partitions[2:]
+        return answer
+
+    network.answers[MetadataRequest] = hears_later
+    asyncio.run(admin.create_partitions({"t": 3})).raise_for_errors()
+    assert network.brokers_asked(MetadataRequest) == [1, 2, 3, 3, 3, 3]
+    network.asked.clear()
+    asyncio.run(admin.create_partitions({"t": 3}, wait=False)).raise_for_errors()
+    assert network.brokers_asked(MetadataRequest) == []
 
 
 def test_a_broker_is_asked_about_itself_and_any_about_the_rest(network: ThreeBrokers, admin: AsyncAdmin) -> None:

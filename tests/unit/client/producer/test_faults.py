@@ -128,7 +128,7 @@ def test_what_is_not_acknowledged_in_time_fails_and_the_producer_goes_on(ottla: 
     ottla.create_topic("t")
 
     async def run() -> None:
-        settings = {**QUICK, "request_timeout_ms": 200, "delivery_timeout_ms": 300}
+        settings = {**QUICK, "request_timeout_ms": 500, "delivery_timeout_ms": 1500}
         async with AsyncProducer(ottla.bootstrap_servers, **settings) as producer:
             await producer.send("t", b"first")
             ottla.faults.error("PRODUCE", "NOT_ENOUGH_REPLICAS", times=None)

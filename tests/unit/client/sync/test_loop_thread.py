@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.client.errors import ClientClosed, ForkedClient, OttlaError
+from ottla import Admin
+from ottla.client.errors import BrokerUnavailable, ClientClosed, ForkedClient, OttlaError
 from ottla.client.sync.loop_thread import LoopThread, closes
 
 
@@ -148,6 +149,13 @@ def test_the_thread_ends_with_a_client_that_was_forgotten() -> None:
     gc.collect()
     serving.join(20)
     assert not serving.is_alive()
+
+
+def test_a_client_that_cannot_be_started_leaves_no_thread_behind(no_handlers: None) -> None:
+    before = threading.active_count()
+    with pytest.raises(BrokerUnavailable):
+        Admin("127.0.0.1:1", default_api_timeout_ms=100)
+    assert threading.active_count() == before
 
 
 def test_many_threads_call_at_once(thread: LoopThread) -> None:
