@@ -66,7 +66,7 @@ def join(
     instance: str | None = None,
     protocols: tuple[str, ...] = ("range",),
     kind: str = CONSUMER,
-    rebalance_ms: int = 300,
+    rebalance_ms: int = 1_000,
     topics: tuple[str, ...] = (FRESH,),
 ) -> JoinGroupRequest:
     metadata = subscription(*topics)
