@@ -1,7 +1,7 @@
 """Asking again until something holds, on a machine that may be busy."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 PATIENCE_SECONDS = 60.0
 
@@ -18,12 +18,12 @@ def tries(seconds: float = PATIENCE_SECONDS, pause_seconds: float = 0.005) -> It
         time.sleep(pause_seconds)
 
 
-def until_settled(bootstrap: str) -> None:
+def until_settled(bootstrap: str | None = None, *, config: Mapping[str, object] | None = None) -> None:
     """Until every transaction whose end was decided has ended in its partitions, and readers of committed records see
     it. Apache Kafka answers when the decision is kept; the markers follow."""
     from ottla import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, config=config) as admin:
         for _ in tries():
             deciding = admin.list_transactions(states=["PrepareCommit", "PrepareAbort"])
             if not deciding:

@@ -14,7 +14,7 @@ from typing import Any
 from bench.job import Figures, Specification, job_main
 from bench.jobs.pipelines import session
 from ottla.pipelines.ingestion.lake import Lake
-from ottla.pipelines.ingestion.loading import load
+from ottla.pipelines.ingestion.loading import plan, run_tasks
 
 
 def by_connector(spark: Any, bootstrap: str, topic: str, directory: Path) -> None:
@@ -35,7 +35,8 @@ def by_connector(spark: Any, bootstrap: str, topic: str, directory: Path) -> Non
 
 
 def by_load(spark: Any, bootstrap: str, topic: str, directory: Path) -> None:
-    load(spark, {"bootstrap.servers": bootstrap}, [topic], Lake(directory))
+    brokers, lake = {"bootstrap.servers": bootstrap}, Lake(directory)
+    run_tasks(spark, brokers, list(plan(brokers, [topic], lake.state())), lake)
 
 
 def rows_in(directory: Path) -> int:

@@ -23,7 +23,8 @@ from bench.plan import Bench, Step
 from bench.rows import CONNECTOR, OFFLINE_LOAD, OTTLA
 from bench.sections.libraries import fill
 from bench.wire import RefusedError
-from ottla.pipelines.ingestion.lake import Lake, LakeState
+from ottla.pipelines.ingestion.lake import Lake
+from ottla.pipelines.ingestion.state import LakeState
 
 PARTITIONS = 4
 _MASTER = "local[2]"

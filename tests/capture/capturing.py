@@ -21,6 +21,11 @@ PATIENCE_SECONDS = 60.0
 Step = tuple[str, Any, Any]
 
 
+def all_changes(count: int) -> Callable[[list[dict[str, Any]]], bool]:
+    """Whether so many are there."""
+    return lambda found: len(found) >= count
+
+
 @dataclass
 class Capture:
     """`ottla capture` with these arguments; killed as a power cut would, started again as an operator would."""
@@ -30,14 +35,15 @@ class Capture:
     topic: str
     tables: tuple[str, ...]
     log: Path
+    name: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
         tables = [part for table in self.tables for part in ("--table", table)]
         command = [sys.executable, "-m", "ottla", "capture", self.database, "--topic", self.topic, *tables]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--name", self.topic, "-b", self.bootstrap],
+                [*command, "--name", self.name or self.topic, "-b", self.bootstrap, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -51,9 +57,22 @@ class Capture:
             self._process.wait()
             self._process = None
 
+    def refused(self, *options: str) -> str:
+        """What it says when it ends by itself: one message."""
+        already = len(self.told())
+        process = self.start(*options)
+        assert process.wait(PATIENCE_SECONDS) == 1
+        said = self.told()[already:]
+        assert "Traceback" not in said
+        assert "ottla: " in said
+        return said
+
+    def told(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
     @contextmanager
-    def running(self) -> Iterator[None]:
-        self.start()
+    def running(self, *options: str) -> Iterator[None]:
+        self.start(*options)
         try:
             yield
         finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.capture.capturing import Capture, Step, changes, history_of, is_whole, wait_for
-from tests.peers.paths import PeerMissing
+from tests.capture.postgres_state import active_slots, forget_captures, streams
 from tests.peers.postgres import PostgresServer
 from tests.peers.process import ServerProcess
 
@@ -24,17 +24,6 @@ psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 ACCOUNTS = ("ann", "bo", "cy", "di", "ed")
 COLUMNS = ("id", "account", "amount", "note")
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    try:
-        server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-    except PeerMissing as missing:
-        pytest.skip(str(missing))
-    server.start()
-    yield server
-    server.remove()
 
 
 @pytest.fixture
@@ -49,23 +38,8 @@ def database(postgres: PostgresServer) -> Iterator[Any]:
         for account in ACCOUNTS:
             connection.execute("INSERT INTO accounts VALUES (%s)", [account])
         yield connection
-        for (name,) in connection.execute("SELECT pubname FROM pg_publication").fetchall():
-            connection.execute(f"DROP PUBLICATION {name}")
-        connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
-        wait_for(lambda: not _active_slots(connection))
-        connection.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+        forget_captures(connection)
         connection.execute("DROP TABLE transactions, accounts")
-
-
-def _streams(connection: Any) -> list[Any]:
-    """Connectors that have done with the snapshot. (A slot is active while it is made, too.)"""
-    found: list[Any] = connection.execute("SELECT pid FROM pg_stat_replication WHERE state = 'streaming'").fetchall()
-    return found
-
-
-def _active_slots(connection: Any) -> list[Any]:
-    found: list[Any] = connection.execute("SELECT slot_name FROM pg_replication_slots WHERE active").fetchall()
-    return found
 
 
 @pytest.fixture
@@ -146,7 +120,7 @@ def test_all_changes_arrive_once_and_in_commit_order_while_the_connector_is_kill
 
 def test_a_connector_that_was_replaced_writes_nothing_more(capture: Capture, database: Any) -> None:
     first = capture.start()
-    wait_for(lambda: _streams(database))
+    wait_for(lambda: streams(database))
     first.send_signal(signal.SIGSTOP)
     database.execute("INSERT INTO transactions (account, amount) VALUES ('ann', 1)")
     second = capture.start()
@@ -167,8 +141,8 @@ def test_a_connector_that_was_replaced_writes_nothing_more(capture: Capture, dat
 
 def test_lost_changes_are_told_and_not_passed_over(capture: Capture, database: Any) -> None:
     with capture.running():
-        wait_for(lambda: _streams(database))
-    wait_for(lambda: not _active_slots(database))
+        wait_for(lambda: streams(database))
+    wait_for(lambda: not active_slots(database))
     database.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
     assert capture.start().wait(60) == 1
     assert "is gone, but changes were captured up to" in capture.log.read_text()

@@ -127,3 +127,11 @@ def test_another_database_under_the_name_of_the_first_is_refused(capture: Captur
     connection.close()
     assert capture.start().wait(60) == 1
     assert "it is another database" in capture.log.read_text()
+    with sqlite3.connect(database) as connection:
+        connection.execute("INSERT INTO transactions (account) VALUES ('bo')")
+    connection.close()
+    with capture.running("--anew"):
+        found = changes(capture.bootstrap, capture.topic, lambda found: len(found) == 3)
+    *_, last = sorted(found, key=lambda change: (change["incarnation"], change["position"]))
+    assert (last["op"], last["key"]) == ("snapshot", "bo")
+    assert len({change["event_id"] for change in found}) == 3

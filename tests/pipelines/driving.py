@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import until_settled
+
 from ottla import Admin, Consumer, Producer
 from ottla.pipelines.frame import job
 from ottla.pipelines.frame.generating import Event
@@ -41,6 +43,9 @@ class Run:
 
     pipeline: Pipeline
     place: Place
+
+    def __post_init__(self) -> None:
+        until_settled(config=self.place.brokers)
 
     def table(self, topic: str) -> dict[str, Row]:
         """The last value of each key, as a reader at read_committed sees it."""

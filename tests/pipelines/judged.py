@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from tests.pipelines.driving import Run
 from ottla.pipelines.frame.generating import Event
 
 FUTURE_MS = 60_000
+MOST_VALUE_CHARACTERS, MOST_KEY_CHARACTERS = 100_000, 1_000
 
 Fields = dict[str, Any]
 # What an event of a topic must have: a type for each field, and whatever else must hold.
@@ -59,6 +61,25 @@ def judge(
     return found
 
 
+def rows_of(
+    events: Iterable[Event],
+    topic: str,
+    wanted: Mapping[str, type],
+    judged: Judged,
+    holds: Check,
+) -> dict[str, Fields]:
+    """The rows of a table by their keys, from its records; those that are no rows join what is malformed."""
+    last: dict[str, Fields | None] = {}
+    for event in (one for one in events if one.topic == topic):
+        assert event.key is not None
+        key, row = event.key.decode(), _parsed(event.value)
+        is_row = row is not None and _has_all(row, wanted) and holds(key, row)
+        if event.value is not None and not is_row:
+            judged.malformed.append(event)
+        last[key] = row if is_row else None
+    return {key: row for key, row in last.items() if row is not None}
+
+
 def _parsed(value: bytes | None) -> Fields | None:
     try:
         found = json.loads(value or b"")
@@ -68,7 +89,10 @@ def _parsed(value: bytes | None) -> Fields | None:
 
 
 def _is_whole(fields: Fields, wanted: Mapping[str, type]) -> bool:
-    wanted = {"event_id": str, "event_time": int, **wanted}
+    return _has_all(fields, {"event_id": str, "event_time": int, **wanted})
+
+
+def _has_all(fields: Fields, wanted: Mapping[str, type]) -> bool:
     return all(type(fields.get(name)) is kind for name, kind in wanted.items())
 
 
@@ -76,8 +100,8 @@ def verify_rejects(run: Run, judged: Judged) -> None:
     """Dead letters and late events are all there, once, each with where it was and what it was."""
     for topic, expected in ((run.pipeline.dead_letters, judged.malformed), (run.pipeline.late, judged.late)):
         letters = run.letters(topic.name)
-        found = Counter((one["topic"], one["timestamp"], one.get("key"), one.get("value")) for one in letters)
-        assert found == Counter(map(_place, expected))
+        told, wanted = Counter(map(_told, letters)), Counter(map(_place, expected))
+        assert told == wanted, [_in_short(one) for one in ((told - wanted), (wanted - told))]
         assert all(one["reason"] and one["offset"] >= 0 for one in letters)
     assert judged.malformed, "events without malformed ones show nothing"
     assert judged.late, "events without late ones show nothing"
@@ -85,6 +109,25 @@ def verify_rejects(run: Run, judged: Judged) -> None:
     assert len(set(sent)) < len(sent), "events without duplicates show nothing"
 
 
-def _place(event: Event) -> tuple[str, int, str | None, str | None]:
-    key = None if event.key is None else event.key.decode()
-    return event.topic, event.timestamp_ms, key, None if event.value is None else event.value.decode()
+def _in_short(letters: Counter[tuple[Any, ...]]) -> list[str]:
+    return [", ".join(str(part)[:40] for part in one) for one in letters]
+
+
+def _told(letter: Fields) -> tuple[Any, ...]:
+    parts = [letter.get(f"{part}{what}") for part in ("key", "value") for what in ("", "_bytes", "_encoding")]
+    return letter["topic"], letter["timestamp"], *parts
+
+
+def _place(event: Event) -> tuple[Any, ...]:
+    key, value = _shown(event.key, MOST_KEY_CHARACTERS), _shown(event.value, MOST_VALUE_CHARACTERS)
+    return event.topic, event.timestamp_ms, *key, *value
+
+
+def _shown(data: bytes | None, most: int) -> tuple[str | None, int | None, str | None]:
+    """As a letter tells it: the text, of how many bytes, and how it is coded where it is no text."""
+    if data is None:
+        return None, None, None
+    try:
+        return data.decode()[:most], len(data), None
+    except UnicodeDecodeError:
+        return base64.b64encode(data[: most // 4 * 3]).decode(), len(data), "base64"

@@ -20,6 +20,10 @@ The connector (`connector.py`) moves a source to a topic. What must stay true, w
 | before a commit | the same | begins at the position before; the database still has it all |
 | after the commit, before the database is told | changes and position | begins behind them |
 
+A position belongs to the tables that were captured up to it, and to the snapshot that this began with, its
+*incarnation*: both are kept with it. Other tables are refused. A new snapshot has a higher incarnation, by which
+changes are ordered before their positions, since those of another database may be lower.
+
 A key is one column of a table, and all tables go to one topic: so everything about one key, from whatever table, lies
 in one partition, in the order in which it was committed.
 """

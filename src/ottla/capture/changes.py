@@ -21,6 +21,14 @@ class SourceUnavailable(CaptureError):
     """The database cannot be reached now; the same may work later."""
 
 
+class TablesChanged(CaptureError):
+    """A connector is asked for other tables, or other keys of them, than it has captured so far."""
+
+
+# The end of what is said where a connector cannot go on from its position.
+HOW_TO_BEGIN_ANEW = "To begin anew with a snapshot, start it with --anew"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A captured table. `key` is the column that changes are keyed by; `time`, if there is one, holds the time at which
@@ -61,19 +69,21 @@ class Change:
         yield old, replace(self, operation=Operation.DELETE, after=None)
         yield new, replace(self, operation=Operation.INSERT, before=None)
 
-    def to_json(self, sequence: int, time: str | None) -> bytes:
-        """The record's value. `sequence` tells the changes of one commit apart, in their order; `time` is the column
-        that says when an inserted row's event happened. Everything else happens when it is committed."""
+    def to_json(self, incarnation: int, sequence: int, time: str | None) -> bytes:
+        """The record's value. `incarnation` is of the snapshot that capture began with: whatever follows a newer one is
+        newer, also where positions begin anew. `sequence` tells the changes of one commit apart, in their order; `time`
+        is the column that says when an inserted row's event happened. Everything else happens when it is committed."""
         event_time: JsonValue = self.commit_time_ms
         if time is not None and self.after is not None and self.operation is Operation.INSERT:
             event_time = self.after.get(time)
         event = {
-            "event_id": f"{self.position}-{sequence}",
+            "event_id": f"{incarnation}-{self.position}-{sequence}",
             "event_time": event_time,
             "table": self.table,
             "op": self.operation,
             "before": self.before,
             "after": self.after,
+            "incarnation": incarnation,
             "position": self.position,
             "sequence": sequence,
             "commit_time": self.commit_time_ms,
@@ -100,7 +110,7 @@ class Source(Protocol):
     """A database."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Begin anew: forget the position of an earlier attempt, if there was one."""
+        """Begin anew: forget the position of an earlier attempt, if there was one, and the tables that it had."""
         ...
 
     def stream(self, position: int) -> Iterator[Change | Settled | None]:

@@ -7,8 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ottla.capture.changes import CaptureError, Change, Settled, Source, SourceUnavailable, Table
-from ottla.capture.positions import Positions
+from ottla.capture.changes import (
+    HOW_TO_BEGIN_ANEW,
+    CaptureError,
+    Change,
+    Settled,
+    Source,
+    SourceUnavailable,
+    Table,
+    TablesChanged,
+)
+from ottla.capture.positions import Positions, Standing
 from ottla.client.errors import DeliveryTimeout, OttlaError
 from ottla.client.sync.admin import Admin
 from ottla.client.sync.producer import Producer
@@ -32,13 +41,22 @@ class Connector:
     """
 
     def __init__(
-        self, name: str, source: Source, topic: str, tables: Iterable[Table], config: Mapping[str, Any]
+        self,
+        name: str,
+        source: Source,
+        topic: str,
+        tables: Iterable[Table],
+        config: Mapping[str, Any],
+        *,
+        begins_anew: bool = False,
     ) -> None:
-        """`config` says how to reach the brokers."""
+        """`config` says how to reach the brokers. One that begins anew takes a snapshot whatever its position is."""
+        self._name = name
         self._source = source
         self._topic = topic
         self._tables = {table.name: table for table in tables}
         self._config = dict(config)
+        self._begins_anew = begins_anew
         self._transactional_id = f"ottla-capture-{name}"
         self._positions = Positions(f"{topic}.positions", name)
 
@@ -64,27 +82,50 @@ class Connector:
         producer: Producer[bytes, bytes]
         with Producer(config={**settings, "transactional.id": self._transactional_id}) as producer:
             producer.init_transactions()
-            position = self._positions.read(self._config)
-            shipping = _Shipping(producer, self._topic, self._tables, self._positions, position)
+            standing = self._positions.read(self._config)
+            shipping = _Shipping(producer, self._topic, self._tables, self._positions, standing)
+            if self._begins_anew:
+                shipping.position = None
+            elif standing is not None:
+                self._check_tables(standing)
             while True:
                 try:
-                    return self._move(shipping, stop)
+                    self._move(shipping, stop)
+                    return
                 except SourceUnavailable as error:
                     tell(f"{error}; trying again")
                 finally:
                     self._source.close()
-                stop.wait(_RETRY_SECONDS)
+                if stop.wait(_RETRY_SECONDS):
+                    return
                 shipping.begin_again()
 
+    def _check_tables(self, standing: Standing) -> None:
+        """A table that is added now has rows that nobody told of; one that is left out would miss changes if it came
+        back; another key would put the changes of a row into two partitions."""
+        before = standing.tables
+        now = {table.name: table.key for table in self._tables.values()}
+        if before is None or dict(before) == now:
+            return
+        had, asked = (", ".join(f"{table}={key}" for table, key in sorted(one.items())) for one in (before, now))
+        raise TablesChanged(
+            f"connector {self._name} has captured {had} so far, and is asked for {asked}: ask for the same tables and"
+            f" keys, and capture more tables under another --name. {HOW_TO_BEGIN_ANEW}"
+        )
+
     def _move(self, shipping: _Shipping, stop: threading.Event) -> None:
-        if shipping.position is None:
-            with self._source.snapshot() as snapshot:
-                for change in snapshot.rows:
-                    shipping.send(change)
-                shipping.commit(snapshot.position)
-            self._follow(shipping, snapshot.position, stop)
-        else:
+        if shipping.position is not None:
             self._follow(shipping, shipping.position, stop)
+            return
+        shipping.begin_incarnation()
+        with self._source.snapshot() as snapshot:
+            for change in snapshot.rows:
+                if stop.is_set():
+                    return
+                shipping.send(change)
+            shipping.commit(snapshot.position)
+        self._begins_anew = False
+        self._follow(shipping, snapshot.position, stop)
 
     def _follow(self, shipping: _Shipping, position: int, stop: threading.Event) -> None:
         """Commit between two commits of the source only: one that is partly here has no position to go on from."""
@@ -98,15 +139,17 @@ class Connector:
             if isinstance(item, Settled):
                 position = max(position, item.position)
                 is_between = True
-            if item is None and stop.is_set():
-                return
-            if not is_between or position == shipping.position:
-                continue
-            is_due = shipping.waiting >= _CHANGES_A_TRANSACTION or (item is None and shipping.waiting > 0)
-            if is_due or time.monotonic() - committed_at > _IDLE_SECONDS:
+            is_ending = stop.is_set()
+            is_due = shipping.waiting >= _CHANGES_A_TRANSACTION or (
+                shipping.waiting > 0 and (item is None or is_ending)
+            )
+            is_idle = time.monotonic() - committed_at > _IDLE_SECONDS
+            if is_between and position != shipping.position and (is_due or is_idle):
                 shipping.commit(position)
                 self._source.confirm(position)
                 committed_at = time.monotonic()
+            if is_ending:
+                return
 
 
 class _Shipping:
@@ -118,22 +161,28 @@ class _Shipping:
         topic: str,
         tables: Mapping[str, Table],
         positions: Positions,
-        position: int | None,
+        standing: Standing | None,
     ) -> None:
         self.waiting = 0
-        self.position = position
+        self.position = None if standing is None else standing.position
+        self._incarnation = 0 if standing is None else standing.incarnation
         self._producer = producer
         self._topic = topic
         self._tables = tables
         self._positions = positions
         self._numbers = _Numbers()
 
+    def begin_incarnation(self) -> None:
+        """A snapshot follows: it and what comes after it are newer than all that was told before. The clock sees to
+        that where the position that would say so was deleted."""
+        self._incarnation = max(self._incarnation + 1, time.time_ns() // 1_000_000)
+
     def send(self, change: Change) -> None:
         if self.waiting == 0:
             self._producer.begin_transaction()
         table = self._tables[change.table]
         for key, part in change.by_key(table.key):
-            value = part.to_json(self._numbers.next(part.position), table.time)
+            value = part.to_json(self._incarnation, self._numbers.next(part.position), table.time)
             key_bytes = None if key is None else str(key).encode()
             self._producer.send(self._topic, value, key=key_bytes, timestamp=part.commit_time_ms)
             self.waiting += 1
@@ -142,7 +191,9 @@ class _Shipping:
         """What waits, if anything does, and the position behind it."""
         if self.waiting == 0:
             self._producer.begin_transaction()
-        self._positions.write(self._producer, position)
+        keys = {table.name: table.key for table in self._tables.values()}
+        standing = None if position is None else Standing(position, self._incarnation, keys)
+        self._positions.write(self._producer, standing)
         self._producer.commit_transaction()
         self.waiting = 0
         self.position = position

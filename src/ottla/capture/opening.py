@@ -17,7 +17,7 @@ def open_source(address: str, name: str, tables: Iterable[Table]) -> Source:
     if address.startswith(_SQLITE):
         from ottla.capture.sqlite import SqliteSource
 
-        return SqliteSource(Path(address.removeprefix(_SQLITE)), names)
+        return SqliteSource(Path(address.removeprefix(_SQLITE)), name, names)
     if address.startswith(_POSTGRES):
         try:
             from ottla.capture.postgres import PostgresSource

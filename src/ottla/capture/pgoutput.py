@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ottla.capture.changes import CaptureError, Change, JsonValue, Operation, Row, Settled
+from ottla.capture.changes import HOW_TO_BEGIN_ANEW, CaptureError, Change, JsonValue, Operation, Row, Settled
 
 # PostgreSQL counts microseconds from 2000-01-01.
 _EPOCH_OFFSET_MS = 946_684_800_000
@@ -43,7 +43,10 @@ def time_ms(microseconds: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Relation:
-    table: str
+    """`table` is None where it is not captured."""
+
+    table: str | None
+    name: str
     has_full_identity: bool
     columns: tuple[tuple[str, int], ...]
 
@@ -114,8 +117,8 @@ class Decoder:
             case kind:
                 raise CaptureError(f"pgoutput sent a message of the kind {kind!r}, which was not asked for")
 
-    def _change(self, relation: _Relation, operation: Operation, before: Row | None, after: Row | None) -> Change:
-        return Change(relation.table, operation, before, after, self._commit_lsn, self._commit_time_ms)
+    def _change(self, table: str, operation: Operation, before: Row | None, after: Row | None) -> Change:
+        return Change(table, operation, before, after, self._commit_lsn, self._commit_time_ms)
 
     def _relation(self, reader: _Reader) -> None:
         number = reader.unpack("I")
@@ -127,7 +130,9 @@ class Decoder:
             column = reader.name()
             columns.append((column, reader.unpack("I")))
             reader.unpack("i")
-        self._relations[number] = _Relation(self._tables[schema, name], identity == b"f", tuple(columns))
+        # Partitions are described, too, although their rows come as those of the whole table.
+        table = self._tables.get((schema, name))
+        self._relations[number] = _Relation(table, f"{schema}.{name}", identity == b"f", tuple(columns))
 
     def _row(self, reader: _Reader, relation: _Relation, before: Row | None = None) -> Row:
         row: Row = {}
@@ -145,31 +150,41 @@ class Decoder:
         return row
 
     def _insert(self, reader: _Reader) -> Change:
-        relation = self._relations[reader.unpack("I")]
+        relation, table = self._captured(reader)
         reader.byte()
-        return self._change(relation, Operation.INSERT, None, self._row(reader, relation))
+        return self._change(table, Operation.INSERT, None, self._row(reader, relation))
 
     def _update(self, reader: _Reader) -> Change:
-        relation = self._full(reader)
-        reader.byte()
+        relation, table = self._full(reader)
+        if reader.byte() != b"O":
+            raise CaptureError(missing_identity(table))
         before = self._row(reader, relation)
         reader.byte()
-        return self._change(relation, Operation.UPDATE, before, self._row(reader, relation, before))
+        return self._change(table, Operation.UPDATE, before, self._row(reader, relation, before))
 
     def _delete(self, reader: _Reader) -> Change:
-        relation = self._full(reader)
+        relation, table = self._full(reader)
         reader.byte()
-        return self._change(relation, Operation.DELETE, self._row(reader, relation), None)
+        return self._change(table, Operation.DELETE, self._row(reader, relation), None)
 
-    def _full(self, reader: _Reader) -> _Relation:
+    def _captured(self, reader: _Reader) -> tuple[_Relation, str]:
         relation = self._relations[reader.unpack("I")]
+        if relation.table is None:
+            raise CaptureError(
+                f"the publication sends rows of {relation.name}, which was not asked for: somebody has changed it."
+                f" {HOW_TO_BEGIN_ANEW}"
+            )
+        return relation, relation.table
+
+    def _full(self, reader: _Reader) -> tuple[_Relation, str]:
+        relation, table = self._captured(reader)
         if not relation.has_full_identity:
-            raise CaptureError(missing_identity(relation.table))
-        return relation
+            raise CaptureError(missing_identity(table))
+        return relation, table
 
 
 def missing_identity(table: str) -> str:
     return (
         f"table {table} does not tell what rows were before a change: run"
-        f" `ALTER TABLE {table} REPLICA IDENTITY FULL`, then begin again"
+        f" `ALTER TABLE {table} REPLICA IDENTITY FULL`, and the same for its partitions if it has any, then begin again"
     )

@@ -15,10 +15,22 @@ from collections.abc import Iterable, Iterator
 
 import psycopg
 from psycopg import sql
+from psycopg.pq.abc import PGresult
 
-from ottla.capture.changes import CaptureError, Change, Operation, Row, Settled, Snapshot, SourceUnavailable
-from ottla.capture.pgoutput import Decoder, json_value, missing_identity
-from ottla.capture.replication import SESSION, Keepalive, ReplicationConnection, lsn, lsn_text
+from ottla.capture.changes import (
+    HOW_TO_BEGIN_ANEW,
+    CaptureError,
+    Change,
+    Operation,
+    Row,
+    Settled,
+    Snapshot,
+    SourceUnavailable,
+)
+from ottla.capture.pgoutput import Decoder, json_value
+from ottla.capture.publication import Publication, is_partitioned
+from ottla.capture.refusals import refusal
+from ottla.capture.replication import ENCODING, SESSION, Keepalive, ReplicationConnection, lsn, lsn_text
 
 _ROWS_AT_ONCE = 2_000
 _TAKEOVER_SECONDS = 30.0
@@ -33,6 +45,7 @@ class PostgresSource:
         self._conninfo = conninfo
         self._name = f"ottla_{name}".replace("-", "_").replace(".", "_").lower()
         self._tables = {_schema_and_name(table): table for table in tables}
+        self._publication = Publication(self._name, self._tables)
         self._replication: ReplicationConnection | None = None
 
     def close(self) -> None:
@@ -42,12 +55,15 @@ class PostgresSource:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        self._publish()
         with self._connected() as connection:
-            if self._slot(connection) is not None:
-                self._take_over(connection)
-                connection.execute("SELECT pg_drop_replication_slot(%s)", [self._name])
-        with contextlib.closing(ReplicationConnection(self._conninfo)) as replication:
+            self._publication.ensure(connection)
+            self._take_over(connection)
+            # One that was being made is gone with who made it.
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
+                [self._name],
+            )
+        with contextlib.closing(self._replicating()) as replication:
             position, exported = replication.create_slot(self._name)
             with self._connected() as connection:
                 connection.autocommit = False
@@ -57,10 +73,12 @@ class PostgresSource:
 
     def stream(self, position: int) -> Iterator[Change | Settled | None]:
         with self._connected() as connection:
+            self._publication.check_tables(connection)
+            self._publication.check(connection)
             self._check_slot(connection, position)
             self._take_over(connection)
         self.close()
-        self._replication = ReplicationConnection(self._conninfo)
+        self._replication = self._replicating()
         self._replication.start(self._name, self._name, position)
         decoder = Decoder(self._tables)
         for message in self._replication.messages():
@@ -76,56 +94,25 @@ class PostgresSource:
         if self._replication is not None:
             self._replication.confirm(position)
 
-    # The publication and the slot
+    # The slot
 
-    def _publish(self) -> None:
-        """Have a publication of exactly these tables, each with its rows before a change."""
-        with self._connected() as connection:
-            for schema, name in self._tables:
-                self._check_identity(connection, schema, name)
-            published = {
-                (schema, name)
-                for schema, name in connection.execute(
-                    "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", [self._name]
-                )
-            }
-            if not published:
-                tables = sql.SQL(", ").join(sql.Identifier(*table) for table in self._tables)
-                # A TRUNCATE has no rows to tell of, so it is left out.
-                statement = "CREATE PUBLICATION {} FOR TABLE {} WITH (publish = 'insert, update, delete')"
-                connection.execute(sql.SQL(statement).format(sql.Identifier(self._name), tables))
-            elif published != set(self._tables):
-                raise CaptureError(
-                    f"publication {self._name} has other tables than asked for: {sorted(published)};"
-                    f" drop it (`DROP PUBLICATION {self._name}`) or capture under another name"
-                )
-
-    def _check_identity(self, connection: psycopg.Connection, schema: str, name: str) -> None:
-        table = sql.Identifier(schema, name).as_string(connection)
-        identity = connection.execute(
-            "SELECT relreplident FROM pg_class WHERE oid = to_regclass(%s)", [table]
-        ).fetchone()
-        if identity is None:
-            raise CaptureError(f"table {table} does not exist: create it first, or correct the name")
-        if identity[0] not in (b"f", "f"):
-            raise CaptureError(missing_identity(self._tables[schema, name]))
-
-    def _slot(self, connection: psycopg.Connection) -> tuple[int, int | None] | None:
-        """How far the slot is confirmed, and the process that reads it."""
+    def _slot(self, connection: psycopg.Connection) -> tuple[int | None, int | None] | None:
+        """How far the slot is confirmed, None while it is being made, and the process that has it."""
         row = connection.execute(
             "SELECT confirmed_flush_lsn::text, active_pid FROM pg_replication_slots WHERE slot_name = %s", [self._name]
         ).fetchone()
-        return None if row is None else (lsn(row[0]), row[1])
+        return None if row is None else (None if row[0] is None else lsn(row[0]), row[1])
 
     def _check_slot(self, connection: psycopg.Connection, position: int) -> None:
         """Refuse to go on where changes are missing. We confirm what is committed, so a slot is never ahead of us."""
         slot = self._slot(connection)
-        if slot is not None and slot[0] <= position:
+        begins_at = None if slot is None else slot[0]
+        if begins_at is not None and begins_at <= position:
             return
-        what = "is gone" if slot is None else f"begins at {lsn_text(slot[0])}"
+        what = "is gone" if begins_at is None else f"begins at {lsn_text(begins_at)}"
         raise CaptureError(
             f"replication slot {self._name} {what}, but changes were captured up to {lsn_text(position)} only: what"
-            " lies between is lost. To begin anew with a snapshot, delete the connector's topic of positions"
+            f" lies between is lost. {HOW_TO_BEGIN_ANEW}"
         )
 
     def _take_over(self, connection: psycopg.Connection) -> None:
@@ -140,23 +127,52 @@ class PostgresSource:
     # Rows
 
     def _rows(self, connection: psycopg.Connection, position: int) -> Iterator[Change]:
-        """All rows, of one table after the other. They lie before the first change, which may commit at `position`."""
+        """All rows, of one table after the other. They lie before the first change, which may commit at `position`.
+
+        The server's texts are taken as they are: psycopg's own values would be thrown away, and it has none for some,
+        such as intervals in this style, infinite times, and years before Christ."""
         now = connection.execute("SELECT (extract(epoch FROM now()) * 1000)::bigint").fetchone()
         assert now is not None
-        for (schema, name), table in self._tables.items():
-            with connection.cursor("rows") as cursor:
-                cursor.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)))
-                while cursor.fetchmany(_ROWS_AT_ONCE):
-                    for row in _text_rows(cursor):
-                        yield Change(table, Operation.SNAPSHOT, None, row, position - 1, now[0])
+        for table, known_as in self._tables.items():
+            rows = "{}" if is_partitioned(connection, table) else "ONLY {}"
+            statement = sql.SQL(f"DECLARE rows NO SCROLL CURSOR FOR SELECT * FROM {rows}")
+            connection.execute(statement.format(sql.Identifier(*table)))
+            while (result := connection.execute(f"FETCH {_ROWS_AT_ONCE} FROM rows").pgresult) and result.ntuples:
+                for row in _text_rows(result):
+                    yield Change(known_as, Operation.SNAPSHOT, None, row, position - 1, now[0])
+            connection.execute("CLOSE rows")
+
+    # Connections
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[psycopg.Connection]:
         try:
-            with contextlib.closing(psycopg.connect(self._conninfo, autocommit=True, options=SESSION)) as connection:
+            with contextlib.closing(
+                psycopg.connect(self._conninfo, autocommit=True, options=SESSION, client_encoding=ENCODING)
+            ) as connection:
                 yield connection
-        except psycopg.OperationalError as error:
-            raise SourceUnavailable(f"PostgreSQL cannot be used now: {error}") from error
+        except psycopg.Error as error:
+            is_address = error.sqlstate is None and not isinstance(error, psycopg.OperationalError)
+            if is_address:
+                raise CaptureError(f"PostgreSQL cannot be used: {error}; correct its address") from error
+            raise refusal("PostgreSQL cannot be used", error.sqlstate, str(error)) from error
+
+    def _replicating(self) -> ReplicationConnection:
+        try:
+            return ReplicationConnection(self._conninfo)
+        except SourceUnavailable as error:
+            self._check_role(str(error))
+            raise
+
+    def _check_role(self, reason: str) -> None:
+        """A connection for replication that was refused has no error code: see whether the user may not have one."""
+        with self._connected() as connection:
+            role = connection.execute(
+                "SELECT rolname FROM pg_roles WHERE rolname = current_user AND NOT (rolreplication OR rolsuper)"
+            ).fetchone()
+        if role is not None:
+            user = sql.Identifier(role[0]).as_string()
+            raise CaptureError(f"{reason}; run `ALTER ROLE {user} REPLICATION` as a superuser")
 
 
 def _schema_and_name(table: str) -> tuple[str, str]:
@@ -164,14 +180,13 @@ def _schema_and_name(table: str) -> tuple[str, str]:
     return schema or "public", name
 
 
-def _text_rows(cursor: psycopg.ServerCursor) -> Iterator[Row]:
-    """The rows that were just fetched, their values as the stream would have them."""
-    result = cursor.pgresult
-    assert result is not None
+def _text_rows(result: PGresult) -> Iterator[Row]:
+    """Their values as the stream would have them."""
     names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
+    types = [result.ftype(column) for column in range(result.nfields)]
     for number in range(result.ntuples):
         row: Row = {}
-        for column, name in enumerate(names):
+        for column, (name, type_oid) in enumerate(zip(names, types, strict=True)):
             value = result.get_value(number, column)
-            row[name] = None if value is None else json_value(result.ftype(column), value.decode())
+            row[name] = None if value is None else json_value(type_oid, value.decode())
         yield row

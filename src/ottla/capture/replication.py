@@ -24,17 +24,19 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from psycopg.pq.abc import PGresult
 
-from ottla.capture.changes import CaptureError, SourceUnavailable
+from ottla.capture.changes import HOW_TO_BEGIN_ANEW, SourceUnavailable
+from ottla.capture.refusals import NEEDS_LOGICAL, refusal
 
 _STATUS = struct.Struct(">cQQQqB")
 _DATA_HEADER_BYTES = 25
-_OBJECT_IN_USE = b"55006"
+_NOT_READY = "55000"
 _WAIT_SECONDS = 1.0
 # The server gives a silent client up after wal_sender_timeout, a minute unless set otherwise.
 _STATUS_SECONDS = 10.0
 
 # Values have one text form on every server, so that a snapshot and a stream agree.
 SESSION = "-c datestyle=ISO -c intervalstyle=iso_8601 -c timezone=UTC -c extra_float_digits=1 -c bytea_output=hex"
+ENCODING = "UTF8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,13 @@ class ReplicationConnection:
     """One connection: commands first, then a stream that goes on until the connection is closed."""
 
     def __init__(self, conninfo: str) -> None:
-        settings = make_conninfo(conninfo, replication="database", options=SESSION, application_name="ottla-capture")
+        settings = make_conninfo(
+            conninfo,
+            replication="database",
+            options=SESSION,
+            client_encoding=ENCODING,
+            application_name="ottla-capture",
+        )
         self._connection = pq.PGconn.connect(settings.encode())
         if self._connection.status != pq.ConnStatus.OK:
             raise SourceUnavailable(f"PostgreSQL cannot be reached: {self._failure()}")
@@ -70,7 +78,7 @@ class ReplicationConnection:
 
     def create_slot(self, name: str) -> tuple[int, str]:
         """Its first position, and the name of the snapshot of that moment, valid until the next command here."""
-        result = self._execute(f'CREATE_REPLICATION_SLOT "{name}" LOGICAL pgoutput EXPORT_SNAPSHOT')
+        result = self._execute(f'CREATE_REPLICATION_SLOT "{name}" LOGICAL pgoutput EXPORT_SNAPSHOT', NEEDS_LOGICAL)
         position, snapshot = result.get_value(0, 1), result.get_value(0, 2)
         assert position is not None
         assert snapshot is not None
@@ -78,7 +86,7 @@ class ReplicationConnection:
 
     def start(self, slot: str, publication: str, position: int) -> None:
         options = f"proto_version '1', publication_names '\"{publication}\"'"
-        self._execute(f'START_REPLICATION SLOT "{slot}" LOGICAL {lsn_text(position)} ({options})')
+        self._execute(f'START_REPLICATION SLOT "{slot}" LOGICAL {lsn_text(position)} ({options})', HOW_TO_BEGIN_ANEW)
         self._confirmed = position
 
     def messages(self) -> Iterator[bytes | Keepalive | None]:
@@ -115,8 +123,9 @@ class ReplicationConnection:
         if size == 0:
             return None
         result = self._connection.get_result()
-        reason = self._failure() if result is None else result.error_message.decode(errors="replace").strip()
-        raise SourceUnavailable(f"PostgreSQL ended the stream: {reason}")
+        if result is None:
+            raise SourceUnavailable(f"PostgreSQL ended the stream: {self._failure()}")
+        raise refusal("PostgreSQL ended the stream", _state(result), _reason(result))
 
     def _consume(self) -> None:
         try:
@@ -137,14 +146,26 @@ class ReplicationConnection:
         except psycopg.OperationalError as error:
             raise SourceUnavailable(f"PostgreSQL is gone: {error}") from error
 
-    def _execute(self, command: str) -> PGresult:
-        result = self._connection.exec_(command.encode())
+    def _execute(self, command: str, remedy: str) -> PGresult:
+        """`remedy` helps where what the command needs is not there."""
+        try:
+            result = self._connection.exec_(command.encode())
+        except psycopg.OperationalError as error:
+            raise SourceUnavailable(f"PostgreSQL is gone: {error}") from error
         if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE):
-            is_passing = result.error_field(pq.DiagnosticField.SQLSTATE) in (None, _OBJECT_IN_USE)
-            problem = SourceUnavailable if is_passing else CaptureError
-            reason = result.error_message.decode(errors="replace").strip()
-            raise problem(f"PostgreSQL refused `{command}`: {reason}")
+            state = _state(result)
+            known = remedy if state == _NOT_READY else None
+            raise refusal(f"PostgreSQL refused `{command}`", state, _reason(result), known)
         return result
 
     def _failure(self) -> str:
         return self._connection.error_message.decode(errors="replace").strip()
+
+
+def _state(result: PGresult) -> str | None:
+    state = result.error_field(pq.DiagnosticField.SQLSTATE)
+    return None if state is None else state.decode()
+
+
+def _reason(result: PGresult) -> str:
+    return result.error_message.decode(errors="replace").strip()

@@ -1,7 +1,8 @@
 """`ottla capture`: the changes of a database into a topic."""
 
-import signal
-from types import FrameType
+import asyncio
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,7 @@ from ottla.cli.connecting import (
     target,
 )
 from ottla.cli.output import Output
-from ottla.cli.running import CommandFailed, run
+from ottla.cli.running import CommandFailed, in_daemon_thread, run
 
 if TYPE_CHECKING:
     from ottla.capture.changes import Table
@@ -40,6 +41,12 @@ TablesOption = Annotated[
     ),
 ]
 NameOption = Annotated[str, typer.Option("--name", help="Of the connector: who starts it again goes on where it was.")]
+AnewOption = Annotated[
+    bool, typer.Option("--anew", help="Forget where it was: begin with a snapshot, of these tables and this database.")
+]
+
+# For what is under way when it is told to end. What is not committed by then is captured by the next one.
+_ENDING_SECONDS = 10.0
 
 
 def capture(
@@ -47,6 +54,7 @@ def capture(
     topic: TopicOption,
     table: TablesOption,
     name: NameOption = "capture",
+    anew: AnewOption = False,
     json: Json = False,
     bootstrap: Bootstrap = None,
     settings: Settings = None,
@@ -73,16 +81,31 @@ def capture(
         from ottla.capture.opening import open_source
 
         tables = [_table(one) for one in table]
-        signal.signal(signal.SIGTERM, _end)
+        properties = cluster.properties(client_id=f"ottla-capture-{name}")
         try:
             source = open_source(database, name, tables)
-            Connector(name, source, topic, tables, cluster.properties(client_id=f"ottla-capture-{name}")).run(
-                output.note
-            )
+            connector = Connector(name, source, topic, tables, properties, begins_anew=anew)
+            await _until_told_to_end(lambda stop: connector.run(output.note, stop), name, output)
         except CaptureError as error:
             raise CommandFailed(str(error)) from None
 
     run(work, output, is_endless=True)
+
+
+async def _until_told_to_end(capturing: Callable[[threading.Event], None], name: str, output: Output) -> None:
+    """It waits for databases and brokers in a thread of its own, so that Ctrl-C is noticed at once. Told to end, it
+    finishes what it has in hand; where that takes too long, nothing is lost by leaving it."""
+    stop = threading.Event()
+    work = asyncio.ensure_future(in_daemon_thread(capturing, stop))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        ended, _ = await asyncio.wait({work}, timeout=_ENDING_SECONDS)
+        for one in ended:
+            one.result()
+        output.note(f"capture {name} has ended; started again under this name, it goes on where it was")
+        raise
 
 
 def _table(text: str) -> "Table":
@@ -93,7 +116,3 @@ def _table(text: str) -> "Table":
     if not (name and key):
         raise WrongUsage(f"--table {text}: it must look like TABLE=KEY or TABLE=KEY@TIME, with columns of the table")
     return Table(name, key, time or None)
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

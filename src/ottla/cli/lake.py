@@ -1,6 +1,5 @@
 """`ottla lake`: what topics hold, as Parquet files."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +23,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-LakeArgument = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's directory.", show_default=False)]
+LakeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="LAKE", help="The lake's directory; on a cluster one that all workers share.", show_default=False
+    ),
+]
 TopicsArgument = Annotated[
     list[str], typer.Argument(metavar="TOPIC...", autocompletion=topic_names, show_default=False)
 ]
@@ -54,18 +58,22 @@ def load_topics(
     cluster = target(bootstrap, settings, config_file, timeout)
 
     async def work() -> None:
-        from ottla.pipelines.frame.session import SparkMissing, spark_session
+        from ottla.pipelines.frame.session import spark_session
+        from ottla.pipelines.frame.telling import PipelineError
         from ottla.pipelines.ingestion.loading import offsets_of, plan, run_tasks
 
         place = _lake(lake)
         try:
             spark = spark_session(master=master)
-        except SparkMissing as error:
+            tasks = list(plan(cluster.properties(), topics, place.state(), records))
+            with ProgressBar("loading", offsets_of(tasks), is_quiet=json) as bar:
+                gone = run_tasks(spark, cluster.properties(), tasks, place, lambda done: bar.advance(done, done))
+        except PipelineError as error:
             raise CommandFailed(str(error)) from None
-        tasks = list(plan(cluster.properties(), topics, place.state(), records))
-        with ProgressBar("loading", offsets_of(tasks), is_quiet=json) as bar:
-            run_tasks(spark, cluster.properties(), tasks, place, lambda done: bar.advance(done, done))
-        output.done({"lake": str(lake), "tasks": len(tasks)}, f"{len(tasks)} ranges loaded into {lake}")
+        data = {"lake": lake, "tasks": len(tasks), "deleted": [one._asdict() for one in gone]}
+        output.done(data, f"{len(tasks)} ranges loaded into {lake}")
+        for one in gone:
+            output.note(f"{one} were deleted from the topic before they could be loaded")
 
     run(work, output)
 
@@ -93,7 +101,10 @@ def compact_files(
     least: Annotated[int, typer.Option("--least", min=2, help="So many small files of an hour are put together.")] = 8,
     json: Json = False,
 ) -> None:
-    """Put small files together, and delete what has not been part of the lake for an hour. Readers do not notice."""
+    """Put small files together, and delete what has not been part of the lake for an hour. Readers do not notice.
+
+    What a killed writer has left is deleted after a day.
+    """
     output = Output(json)
 
     async def work() -> None:
@@ -102,7 +113,7 @@ def compact_files(
         place = _lake(lake)
         saved = compact(place, least_files=least)
         deleted = len(place.vacuum())
-        data = {"lake": str(lake), "fewer": saved, "deleted": deleted}
+        data = {"lake": lake, "fewer": saved, "deleted": deleted}
         output.done(data, f"{saved} files fewer in {lake}, {deleted} old ones deleted")
 
     run(work, output)
@@ -122,13 +133,13 @@ def keep_delta(lake: LakeArgument, json: Json = False) -> None:
 
     async def work() -> None:
         state = _lake(lake).keep_delta()
-        data = {"lake": str(lake), "version": state.version, "files": len(state.files)}
+        data = {"lake": lake, "version": state.version, "files": len(state.files)}
         output.done(data, f"{lake} is a Delta table of {len(state.files)} files, at version {state.version}")
 
     run(work, output)
 
 
-def _lake(directory: Path) -> "Lake":
+def _lake(directory: str) -> "Lake":
     from ottla.pipelines.ingestion.lake import Lake
 
     return Lake(directory)

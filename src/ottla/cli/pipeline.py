@@ -19,7 +19,7 @@ from ottla.cli.connecting import (
     WrongUsage,
     target,
 )
-from ottla.cli.output import Output, table_of
+from ottla.cli.output import Output, size_text, table_of
 from ottla.cli.running import FAILED, WRONG, CommandFailed, tell_error
 
 if TYPE_CHECKING:
@@ -29,8 +29,20 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
-PROGRESS_COLUMNS = ("pipeline", "query", "state", "batch", "rows", "rows_per_second", "lag", "batch_ms", "state_rows")
-DATA = Path("ottla-pipelines")
+PROGRESS_COLUMNS = (
+    "pipeline",
+    "query",
+    "state",
+    "batch",
+    "rows",
+    "rows_per_second",
+    "lag",
+    "batch_ms",
+    "memory",
+    "left_out",
+)
+STATUS_COLUMNS = (*PROGRESS_COLUMNS, "reported")
+DATA = "ottla-pipelines"
 
 
 def complete_name(incomplete: str) -> list[str]:
@@ -58,6 +70,17 @@ Bootstrap = Annotated[
 ]
 Duration = Annotated[
     str | None, typer.Option("--for", metavar="TIME", help="End after so long, such as 60s or 5m.", show_default=False)
+]
+
+Data = Annotated[
+    str,
+    typer.Option("--data", "-d", metavar="PLACE", help="For checkpoints and the lake: a directory, or hdfs://..."),
+]
+MostPerBatch = Annotated[
+    int | None,
+    typer.Option(
+        "--most-per-batch", metavar="COUNT", min=1, help="Records that a micro-batch takes at most: all unless given."
+    ),
 ]
 
 
@@ -91,10 +114,11 @@ def run_pipelines(
         typer.Option("--master", metavar="URL", help=r"Spark's: local\[4], spark://host:7077 ... [default: local\[*]]"),
     ] = None,
     source: Annotated[str, typer.Option("--source", help="What reads topics: ottla, or kafka, Spark's own.")] = "ottla",
-    data: Annotated[Path, typer.Option("--data", "-d", help="For checkpoints and the lake.")] = DATA,
+    data: Data = DATA,
     once: Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")] = False,
     duration: Duration = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="Between two micro-batches.")] = "1s",
+    most_per_batch: MostPerBatch = None,
     rate: Annotated[
         float | None,
         typer.Option("--generate", metavar="RATE", min=0.1, help="Send made-up events too, so many a second."),
@@ -129,14 +153,16 @@ def run_pipelines(
             raise WrongUsage(f"--source {source}: it must be ottla or kafka")
         order = Order(
             chosen(names),
-            _place(brokers_of(bootstrap, settings, config_file), data.resolve(), source),
+            _place(brokers_of(bootstrap, settings, config_file), data, source, most_per_batch),
             master=master,
             settings=settings_of(conf),
             every=f"{seconds_of(every)} seconds",
             is_once=once,
             seconds=None if duration is None else seconds_of(duration),
+            is_fed=rate is not None,
+            rate=rate,
         )
-        run_order(order, output, rate)
+        run_order(order, output)
 
     guarded(work, output)
 
@@ -170,11 +196,38 @@ def show_status(
             return [one for one in published(brokers) if wanted is None or one.pipeline in wanted]
 
         if not watch:
-            output.rows(PROGRESS_COLUMNS, [one.row() for one in look()], empty="no pipeline has run on these brokers")
+            output.rows(STATUS_COLUMNS, shown(look(), output), empty="no pipeline has run on these brokers")
             return
         _watch(look, output)
 
     guarded(work, output)
+
+
+def shown(found: "list[Progress]", output: Output) -> list[dict[str, object]]:
+    """Rows of a table for people; programs get them as they are."""
+    if output.is_json:
+        return [one.row() for one in found]
+    now_ms = time.time_ns() // 1_000_000
+    return [
+        {
+            **one.row(),
+            "memory": size_text(one.state_bytes) if one.state_bytes else None,
+            "left_out": ", ".join(
+                f"{count} {what}"
+                for count, what in ((one.dead_letters, "malformed"), (one.late, "late"), (one.dropped, "dropped"))
+                if count
+            ),
+            "reported": _ago((now_ms - one.at_ms) / 1000),
+        }
+        for one in found
+    ]
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{max(seconds, 0.0):.0f} s ago"
 
 
 def _watch(look: "Callable[[], list[Progress]]", output: Output) -> None:
@@ -182,13 +235,13 @@ def _watch(look: "Callable[[], list[Progress]]", output: Output) -> None:
 
     if output.is_json or not sys.stdout.isatty():
         while True:
-            output.rows(PROGRESS_COLUMNS, [one.row() for one in look()], empty="nothing yet")
+            output.rows(STATUS_COLUMNS, shown(look(), output), empty="nothing yet")
             sys.stdout.flush()
             time.sleep(1.0)
     with Live(console=output.console, auto_refresh=False) as live:
         while True:
             title = f"{time.strftime('%H:%M:%S')}  (Ctrl-C ends)"
-            live.update(table_of(PROGRESS_COLUMNS, [one.row() for one in look()], title), refresh=True)
+            live.update(table_of(STATUS_COLUMNS, shown(look(), output), title), refresh=True)
             time.sleep(1.0)
 
 
@@ -234,10 +287,11 @@ def brokers_of(bootstrap: str | None, settings: list[str] | None, config_file: P
     return target(bootstrap, settings, config_file, DEFAULT_TIMEOUT_SECONDS).properties()
 
 
-def _place(brokers: dict[str, object], data: Path, source: str) -> "Place":
-    from ottla.pipelines.frame.place import Place
+def _place(brokers: dict[str, object], data: str, source: str, most_per_batch: int | None) -> "Place":
+    from ottla.pipelines.frame.place import Place, absolute
 
-    return Place(str(brokers.pop("bootstrap.servers")), data, source, client=brokers)
+    bootstrap = str(brokers.pop("bootstrap.servers"))
+    return Place(bootstrap, absolute(data), source, most_per_batch, brokers)
 
 
 def settings_of(given: list[str] | None) -> dict[str, str]:
@@ -269,9 +323,7 @@ def guarded(work: Callable[[], None], output: Output) -> None:
 
     from ottla.client.errors import ConfigError, OttlaError
     from ottla.pipelines.frame.catalogue import UnknownPipeline
-    from ottla.pipelines.frame.running import PipelineFailed
-    from ottla.pipelines.frame.session import SparkMissing
-    from ottla.pipelines.frame.telling import first_line
+    from ottla.pipelines.frame.telling import PipelineError, first_line
 
     gc.enable()
     try:
@@ -279,7 +331,7 @@ def guarded(work: Callable[[], None], output: Output) -> None:
     except (ConfigError, WrongUsage, UnknownPipeline) as error:
         tell_error(str(error), output)
         raise typer.Exit(WRONG) from None
-    except (CommandFailed, OttlaError, PipelineFailed, SparkMissing) as error:
+    except (CommandFailed, OttlaError, PipelineError) as error:
         tell_error(first_line(str(error)), output)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:

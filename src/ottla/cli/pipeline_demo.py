@@ -1,13 +1,12 @@
 """What `ottla pipeline demo` does: a broker, generators, pipelines and a screen, all stopped together.
 
-They end in the order in which nothing is lost: generators, queries, broker. The broker is a process with a session of
-its own, so that Ctrl-C reaches this process alone.
+What others need ends after them: generators, queries, broker. The broker is a process with a session of its own, so
+that Ctrl-C reaches this process alone.
 """
 
 import contextlib
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,10 @@ from ottla.cli.output import Output
 from ottla.cli.pipeline_screen import Screen
 from ottla.cli.running import CommandFailed
 from ottla.cli.stderr_log import stderr_to
-from ottla.pipelines.frame.order import Order, carry_out, stopped_by_signals
+from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
 from ottla.pipelines.frame.pipeline import URGENT
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.results import Results
-from ottla.pipelines.frame.running import Feeder, prepare_topics
 from ottla.pipelines.frame.session import require_spark
 
 if TYPE_CHECKING:
@@ -52,22 +50,25 @@ class Demo:
         self._port = port
         place = Place(f"localhost:{port}", data / "pipelines")
         every = _EVERY if len(pipelines) == 1 else _EVERY_OF_SEVERAL
-        self._order = Order(self._pipelines, place, settings=_SETTINGS, every=every, seconds=seconds)
+        self._order = Order(self._pipelines, place, settings=_SETTINGS, every=every, seconds=seconds, is_fed=True)
 
     def run(self, output: Output) -> None:
         require_spark()
         log = self._data / "spark.log"
-        with stderr_to(log), stopped_by_signals() as stop, self._broker(), self._fed() as feeder:
-            topics = [view.topic for one in self._pipelines for view in one.views]
-            topics += [topic.name for one in self._pipelines for topic in (one.dead_letters, one.late)]
-            brokers = self._order.place.brokers
-            with Results(brokers, dict.fromkeys(topics)) as results, Screen(self._pipelines, output) as screen:
+        with (
+            stderr_to(log),
+            stopped_by_signals() as stop,
+            self._broker(),
+            fed(self._order) as feeder,
+            self._results() as results,
+            Screen(self._pipelines, output) as screen,
+        ):
 
-                def tick(found: "list[Progress]") -> None:
-                    results.update()
-                    screen.show(found, results, feeder.sent)
+            def tick(found: "list[Progress]") -> None:
+                results.update()
+                screen.show(found, results, feeder.sent)
 
-                carry_out(self._order, tick, stop)
+            carry_out(self._order, feeder, tick, stop)
         output.note(f"stopped; start it again to go on from here, or remove {self._data} to begin anew")
 
     @contextlib.contextmanager
@@ -89,17 +90,12 @@ class Demo:
             process.terminate()
             process.wait(_STOP_SECONDS)
 
-    @contextlib.contextmanager
-    def _fed(self) -> Iterator[Feeder]:
-        prepare_topics(self._pipelines, self._order.place.brokers)
-        feeder = Feeder(self._order.place)
-        now_ms = time.time_ns() // 1_000_000
-        for pipeline in self._pipelines:
-            feeder.start(pipeline, now_ms, now_ms)
-        try:
-            yield feeder
-        finally:
-            feeder.stop()
+    def _results(self) -> Results:
+        return Results(
+            self._order.place.brokers,
+            views=[view for one in self._pipelines for view in one.views],
+            counted=[topic.name for one in self._pipelines for topic in (one.dead_letters, one.late)],
+        )
 
     def _last_words(self) -> str:
         lines = (self._data / _BROKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()

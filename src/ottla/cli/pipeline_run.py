@@ -8,37 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.output import Output, table_of
-from ottla.cli.pipeline import PROGRESS_COLUMNS
+from ottla.cli.pipeline import DATA, PROGRESS_COLUMNS, shown
 from ottla.cli.stderr_log import stderr_to
-from ottla.pipelines.frame.order import Order, Tick, carry_out, stopped_by_signals
-from ottla.pipelines.frame.running import Feeder, prepare_topics
+from ottla.pipelines.frame.order import Order, Tick, carry_out, fed, stopped_by_signals
+from ottla.pipelines.frame.place import is_address
 from ottla.pipelines.frame.session import require_spark
 
 if TYPE_CHECKING:
     from ottla.pipelines.frame.progress import Progress
 
 
-def run_order(order: Order, output: Output, rate: float | None) -> None:
+def run_order(order: Order, output: Output) -> None:
     require_spark()
-    prepare_topics(order.pipelines, order.place.brokers)
-    log = Path(order.place.data) / "spark.log"
-    with stderr_to(log), stopped_by_signals() as stop, _fed(order, rate), _shown(output) as tick:
-        carry_out(order, tick, stop)
-
-
-@contextlib.contextmanager
-def _fed(order: Order, rate: float | None) -> Iterator[None]:
-    if rate is None:
-        yield
-        return
-    feeder = Feeder(order.place)
-    now_ms = time.time_ns() // 1_000_000
-    for pipeline in order.pipelines:
-        feeder.start(pipeline, now_ms, now_ms, rate)
-    try:
-        yield
-    finally:
-        feeder.stop()
+    data = order.place.data
+    log = Path(DATA if is_address(data) else data) / "spark.log"
+    with stderr_to(log), stopped_by_signals() as stop, fed(order) as feeder, _shown(output) as tick:
+        carry_out(order, feeder, tick, stop)
 
 
 @contextlib.contextmanager
@@ -47,7 +32,7 @@ def _shown(output: Output) -> Iterator[Tick]:
     if output.is_json or not sys.stdout.isatty():
 
         def print_rows(found: "list[Progress]") -> None:
-            output.rows(PROGRESS_COLUMNS, [one.row() for one in found], empty="Spark is starting")
+            output.rows(PROGRESS_COLUMNS, shown(found, output), empty="Spark is starting")
             sys.stdout.flush()
 
         yield print_rows
@@ -58,6 +43,6 @@ def _shown(output: Output) -> Iterator[Tick]:
 
         def draw(found: "list[Progress]") -> None:
             title = f"{time.strftime('%H:%M:%S')}  " + ("(Ctrl-C ends)" if found else "Spark is starting ...")
-            live.update(table_of(PROGRESS_COLUMNS, [one.row() for one in found], title), refresh=True)
+            live.update(table_of(PROGRESS_COLUMNS, shown(found, output), title), refresh=True)
 
         yield draw

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ottla.cli.output import Output, table_of
 from ottla.pipelines.frame.job import queries_of
+from ottla.pipelines.frame.results import in_order
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.frame.pipeline import Pipeline, View
     from ottla.pipelines.frame.progress import Progress
-    from ottla.pipelines.frame.results import Results, Row
+    from ottla.pipelines.frame.results import Results, Table
 
 _PIPELINE_COLUMNS = ("pipeline", "queries", "sent", "rows_per_second", "lag", "batch_ms", "dead_letters", "late")
 _VIEWS_ABREAST = 2
@@ -98,17 +99,10 @@ class Screen:
             "late": results.counts[pipeline.late.name],
         }
 
-    def _view(self, view: "View", table: "dict[str, Row]", most: int) -> Any:
-        rows = sorted(table.values(), key=lambda row: _sortable(row.get(view.then_by or "")))
-        rows.sort(key=lambda row: _sortable(row.get(view.sort_by)), reverse=view.descending)
-        count = min(view.rows, most)
-        shown = [{name: _cell(name, row.get(name)) for name in view.columns} for row in rows[:count]]
+    def _view(self, view: "View", table: "Table", most: int) -> Any:
+        first = [table[key] for key in in_order(table, view)[: min(view.rows, most)]]
+        shown = [{name: _cell(name, row.get(name)) for name in view.columns} for row in first]
         return table_of(view.columns, shown, view.title)
-
-
-def _sortable(value: object) -> tuple[bool, Any]:
-    """What is missing comes first, so that it is last where the greatest are first."""
-    return (value is not None, value if value is not None else 0)
 
 
 def _cell(name: str, value: object) -> object:

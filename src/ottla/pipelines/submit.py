@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ottla.client.errors import OttlaError
 from ottla.pipelines.frame import catalogue
-from ottla.pipelines.frame.order import Order, carry_out, stopped_by_signals
-from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
+from ottla.pipelines.frame.place import Place, absolute
 from ottla.pipelines.frame.progress import Progress
+from ottla.pipelines.frame.telling import PipelineError, first_line
 from ottla.runtime.properties import parse_properties
 
 
@@ -27,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data", default="ottla-pipelines", help="for checkpoints and the lake; all workers see it")
     parser.add_argument("--source", choices=("ottla", "kafka"), default="ottla", help="the format that reads topics")
     parser.add_argument("--every", default="1 second", help="the time between two micro-batches")
-    parser.add_argument("--most-per-batch", type=int, help="the most records of a micro-batch")
+    parser.add_argument("--most-per-batch", type=int, help="the most records of a micro-batch: all unless given")
     parser.add_argument("--once", action="store_true", help="work off what is there, and end")
     parser.add_argument("--seconds", type=float, help="end after so long")
     given = parser.parse_args(arguments)
@@ -41,13 +43,17 @@ def main(arguments: Sequence[str]) -> int:
     named = client.pop("bootstrap.servers", "localhost:9092")
     order = Order(
         [catalogue.pipeline(name) for name in given.names],
-        Place(given.bootstrap or named, given.data, given.source, given.most_per_batch, client),
+        Place(given.bootstrap or named, absolute(given.data), given.source, given.most_per_batch, client),
         every=given.every,
         is_once=given.once,
         seconds=given.seconds,
     )
-    with stopped_by_signals() as stop:
-        carry_out(order, _tell, stop)
+    try:
+        with stopped_by_signals() as stop, fed(order) as feeder:
+            carry_out(order, feeder, _tell, stop)
+    except (OttlaError, PipelineError) as error:
+        sys.stderr.write(f"ottla: {first_line(str(error))}\n")
+        return 1
     return 0
 
 

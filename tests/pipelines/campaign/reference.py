@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.pipelines.driving import Run
-from tests.pipelines.judged import Demands, Fields, judge, verify_rejects
+from tests.pipelines.judged import Demands, Fields, judge, rows_of, verify_rejects
 
 from ottla.pipelines.frame.generating import Event
 
@@ -27,12 +26,14 @@ _DEMANDS: Demands = {
 
 def verify(run: Run, events: Sequence[Event]) -> None:
     judged = judge(events, _DEMANDS, _LATENESS_MS, _holds)
+    campaigns = rows_of(
+        events,
+        "campaign.campaigns",
+        {"experiment": str, "arm": str},
+        judged,
+        lambda _, campaign: campaign["arm"] in ("A", "B"),
+    )
     verify_rejects(run, judged)
-    campaigns = {
-        event.key.decode(): json.loads(event.value)
-        for event in events
-        if event.topic == "campaign.campaigns" and event.key and event.value
-    }
     expected = _comparisons(judged.once_each(), campaigns)
     found = run.table("campaign.comparisons")
     assert found.keys() == expected.keys()

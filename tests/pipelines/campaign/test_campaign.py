@@ -8,14 +8,39 @@ import pytest
 from tests.pipelines.campaign import reference
 from tests.pipelines.driving import START_MS, Drive, some_events
 
+from ottla.pipelines.campaign.events import CAMPAIGNS, CLICKS, PURCHASES, VIEWS
 from ottla.pipelines.campaign.job import PIPELINE
 from ottla.pipelines.campaign.statistics import compare, wilson
+from ottla.pipelines.frame.generating import Event
 
 
 @pytest.mark.timeout(240)
 def test_the_answers_are_those_of_a_plain_computation(drive: Drive) -> None:
-    events = some_events(PIPELINE, 3000)
+    events = [*_broken_campaigns(), *some_events(PIPELINE, 3000)]
+    middle = len(events) // 3
+    events[middle:middle] = _oversized(events[middle].timestamp_ms)
     reference.verify(drive.interrupted(PIPELINE, events), events)
+
+
+def _broken_campaigns() -> list[Event]:
+    """Of a campaign that is visited, before it is announced; and of such that nobody visits."""
+    values = {
+        "free-shipping-a": b"not json at all",
+        "no-experiment": b'{"arm":"A"}',
+        "third-arm": b'{"experiment":"x","arm":"C"}',
+    }
+    return [Event(CAMPAIGNS, key.encode(), value, START_MS) for key, value in values.items()]
+
+
+def _oversized(sent_ms: int) -> list[Event]:
+    """Records that a letter has no room for, or no words."""
+    return [
+        Event(VIEWS, b"u1", b"x" * 900_000, sent_ms),
+        Event(CLICKS, b"u2", b'{"' * 250_000, sent_ms),
+        Event(VIEWS, b"k" * 400_000, b"\0" * 400_000, sent_ms),
+        Event(PURCHASES, b"\xff\xfeu", b"\x80\x81 no text", sent_ms),
+        Event(VIEWS, None, b"\xc3(" * 200_000, sent_ms),
+    ]
 
 
 def test_the_same_seed_gives_the_same_events() -> None:

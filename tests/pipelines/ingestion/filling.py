@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.pipelines.driving import START_MS
 from tests.spark.conftest import Target
 
 from ottla import Producer
+from ottla.pipelines.ingestion.lake import Lake
+from ottla.pipelines.ingestion.loading import RECORDS_A_TASK, Deleted, plan, run_tasks
 
 _HOURS_MS = 4 * 3_600_000
 
 
 def brokers(target: Target) -> dict[str, object]:
     return {"bootstrap.servers": target.bootstrap}
+
+
+def load(spark: Any, target: Target, topic: str, lake: Lake, *, records_a_task: int = RECORDS_A_TASK) -> list[Deleted]:
+    """What `ottla lake load` does."""
+    tasks = list(plan(brokers(target), [topic], lake.state(), records_a_task))
+    return run_tasks(spark, brokers(target), tasks, lake)
+
+
+def records(spark: Any, target: Target, topic: str) -> Any:
+    """All that a topic has, as a batch of the stream would have it."""
+    reader = spark.read.format("ottla").option("kafka.bootstrap.servers", target.bootstrap)
+    reader = reader.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
+    return reader.option("subscribe", topic).load()
 
 
 def fill(target: Target, topic: str, count: int) -> None:
@@ -32,6 +49,8 @@ def fill(target: Target, topic: str, count: int) -> None:
             producer.begin_transaction()
             for number in range(50):
                 producer.send(topic, b"in a transaction %d" % number, timestamp=START_MS)
+            # What is aborted is in the log as well.
+            producer.flush()
             if is_kept:
                 producer.commit_transaction()
             else:

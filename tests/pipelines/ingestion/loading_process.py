@@ -4,9 +4,10 @@ import sys
 
 from ottla.pipelines.frame.session import spark_session
 from ottla.pipelines.ingestion.lake import Lake
-from ottla.pipelines.ingestion.loading import load
+from ottla.pipelines.ingestion.loading import plan, run_tasks
 
 if __name__ == "__main__":
     bootstrap, topic, directory, records = sys.argv[1:]
     spark = spark_session(master="local[2]")
-    load(spark, {"bootstrap.servers": bootstrap}, [topic], Lake(directory), records_a_task=int(records))
+    brokers, lake = {"bootstrap.servers": bootstrap}, Lake(directory)
+    run_tasks(spark, brokers, list(plan(brokers, [topic], lake.state(), int(records))), lake)

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.pipelines.ingestion.files import read_table, record_schema, write_files
-from ottla.pipelines.ingestion.lake import Commit, Lake
+from ottla.pipelines.ingestion.lake import Lake
+from ottla.pipelines.ingestion.state import Commit
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _WRITERS = 4
@@ -34,7 +35,7 @@ def some_records(start: int, count: int, topic: str = "orders") -> pa.Table:
 def add(lake: Lake, start: int, count: int, topic: str = "orders") -> None:
     """A range of the topic's only partition, published."""
     files = write_files(lake.directory, [some_records(start, count, topic)])
-    lake.publish(Commit(tuple(files), covered={(topic, 0): (start, start + count)}))
+    lake.publish(Commit(tuple(files), covered={(topic, 0): [(start, start + count)]}))
 
 
 def add_by_many(lake: Lake, ranges: int) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.pipelines.ingestion.records import add, add_by_many, offsets, some_records
 
@@ -91,6 +92,19 @@ def test_many_writers_at_a_time_write_one_history(tmp_path: Path) -> None:
     add_by_many(lake, 60)
     assert _table(lake).version() == lake.state().version == 60
     assert _offsets(lake) == list(range(600))
+
+
+def test_a_checkpoint_says_of_each_file_what_its_version_said(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.keep_delta()
+    for number in range(20):
+        add(lake, 10 * number, 10)
+    log = tmp_path / "_delta_log"
+    lines = [line for version in range(1, 21) for line in (log / f"{version:020}.json").read_text().splitlines()]
+    added = [json.loads(line)["add"] for line in lines if "add" in json.loads(line)]
+    kept = pq.read_table(log / f"{20:020}.checkpoint.parquet").column("add").to_pylist()
+    times = {file["path"]: file["modificationTime"] for file in kept if file is not None}
+    assert times == {file["path"]: file["modificationTime"] for file in added}
 
 
 def test_readers_begin_at_the_last_checkpoint(tmp_path: Path) -> None:

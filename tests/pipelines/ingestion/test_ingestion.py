@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.pipelines.driving import START_MS, Drive, renew_topics, send_all, some_events
 from tests.pipelines.ingestion import reference
-from tests.pipelines.ingestion.filling import brokers, fill
+from tests.pipelines.ingestion.filling import fill, load
 from tests.spark.conftest import Target
 
 from ottla.pipelines.frame import job
@@ -18,7 +18,6 @@ from ottla.pipelines.ingestion.events import VISITS
 from ottla.pipelines.ingestion.fresh import FreshView
 from ottla.pipelines.ingestion.job import ingestion_of, lake_directory
 from ottla.pipelines.ingestion.lake import Lake
-from ottla.pipelines.ingestion.loading import load
 
 PIPELINE = ingestion_of(r"^ingestion\.visits$")
 
@@ -62,6 +61,39 @@ def test_a_batch_that_is_repeated_after_a_crash_is_in_the_lake_once(
     assert deltalake.DeltaTable(directory).to_pyarrow_table().num_rows == len(events)
 
 
+def test_the_view_has_partitions_that_are_added_later(
+    pipeline_spark: Any, ottla_target: Target, tmp_path: Path
+) -> None:
+    topic = ottla_target.topic(1)
+    lake = Lake(tmp_path / "lake")
+    fill(ottla_target, topic, 50)
+    with FreshView(ottla_target.bootstrap, [topic], lake) as view:
+
+        def is_right() -> bool:
+            return reference.rows_of(view.records(topic)) == reference.records_of(ottla_target.bootstrap, topic)
+
+        assert is_right()
+        for partitions in (2, 3):
+            ottla_target.admin.create_partitions({topic: partitions}).raise_for_errors()
+            # In memory the first time, in the lake before the view hears of it the second time.
+            fill(ottla_target, topic, 200)
+            if partitions == 3:
+                load(pipeline_spark, ottla_target, topic, lake)
+            assert is_right()
+        fill(ottla_target, topic, 100)
+        assert is_right()
+
+
+def test_the_view_has_what_is_left_of_a_topic(ottla_target: Target, tmp_path: Path) -> None:
+    topic = ottla_target.topic(1)
+    fill(ottla_target, topic, 100)
+    everything = reference.records_of(ottla_target.bootstrap, topic)
+    with FreshView(ottla_target.bootstrap, [topic], Lake(tmp_path / "lake"), max_poll_records=100) as view:
+        ottla_target.admin.delete_records({(topic, 0): 60}).raise_for_errors()
+        seen = reference.rows_of(view.records(topic))
+    assert {record for record in everything if record[1] >= 60} <= seen.keys() <= everything.keys()
+
+
 def test_the_view_has_every_record_once_while_the_lake_grows(
     pipeline_spark: Any, ottla_target: Target, tmp_path: Path
 ) -> None:
@@ -74,13 +106,13 @@ def test_the_view_has_every_record_once_while_the_lake_grows(
             return reference.rows_of(view.records(topic)) == reference.records_of(ottla_target.bootstrap, topic)
 
         assert is_right()
-        load(pipeline_spark, brokers(ottla_target), [topic], lake, records_a_task=100)
+        load(pipeline_spark, ottla_target, topic, lake, records_a_task=100)
         assert is_right()
         fill(ottla_target, topic, 200)
         assert is_right()
         compact(lake, least_files=2)
         assert is_right()
-        load(pipeline_spark, brokers(ottla_target), [topic], lake)
+        load(pipeline_spark, ottla_target, topic, lake)
         assert is_right()
         since = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(hours=3)
         recent = view.records(topic, since).column("timestamp").to_pylist()

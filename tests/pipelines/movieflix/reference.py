@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from tests.pipelines.driving import Run
-from tests.pipelines.judged import Fields, judge, verify_rejects
+from tests.pipelines.judged import Fields, judge, rows_of, verify_rejects
 
 from ottla.pipelines.frame.generating import Event
 
 LATENESS_MS = 600_000
 GENRES = ("comedy", "crime", "documentary", "drama", "family", "science fiction")
 _VIEW = {"user_id": str, "show_id": str, "position_s": int, "watched_s": int, "finished": bool}
+_SHOW = {"show_id": str, "title": str, "genres": list, "rank": int, "available_from": int}
 
 
 def verify(run: Run, events: Sequence[Event]) -> None:
     judged = judge(events, {"movieflix.views": _VIEW}, LATENESS_MS, _holds)
+    catalogue = rows_of(events, "movieflix.catalogue", _SHOW, judged, lambda key, show: show["show_id"] == key)
     verify_rejects(run, judged)
-    shows = [json.loads(event.value or b"") for event in events if event.topic == "movieflix.catalogue"]
-    catalogue = {show["show_id"]: show for show in shows}
     views = sorted((view for _, view in judged.once_each()), key=lambda view: (view["event_time"], view["event_id"]))
     tastes = {
         user: taste(user, [view for view in views if view["user_id"] == user], catalogue)

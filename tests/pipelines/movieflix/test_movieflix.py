@@ -10,13 +10,27 @@ import pytest
 from tests.pipelines.driving import START_MS, Drive, some_events
 from tests.pipelines.movieflix import reference
 
+from ottla.pipelines.frame.generating import Event
 from ottla.pipelines.movieflix.job import PIPELINE
+from ottla.pipelines.movieflix.topics import CATALOGUE
 
 
 @pytest.mark.timeout(240)
 def test_the_answers_are_those_of_a_plain_computation(drive: Drive) -> None:
-    events = some_events(PIPELINE, 3000)
+    events = [*_broken_shows(), *some_events(PIPELINE, 3000)]
     reference.verify(drive.interrupted(PIPELINE, events, batches=2), events)
+
+
+def _broken_shows() -> list[Event]:
+    """No JSON, half a show, the id of another one, and a show that is there no more."""
+    fields = {"show_id": "show-00", "title": "Twice", "genres": ["crime"], "rank": 0, "available_from": 0}
+    values = {
+        "show-90": b"not json at all",
+        "show-91": b'{"show_id":"show-91","genres":["drama"]}',
+        "show-92": json.dumps(fields).encode(),
+        "show-93": None,
+    }
+    return [Event(CATALOGUE, key.encode(), value, START_MS) for key, value in values.items()]
 
 
 def test_the_same_seed_gives_the_same_events() -> None:

@@ -29,8 +29,8 @@ def _row(*values: bytes | None) -> bytes:
     return struct.pack(">H", len(values)) + b"".join(parts)
 
 
-def _decoded(*messages: bytes, identity: bytes = b"f") -> list[Change | Settled]:
-    decoder = Decoder({("public", "notes"): "notes"})
+def _decoded(*messages: bytes, identity: bytes = b"f", table: str = "notes") -> list[Change | Settled]:
+    decoder = Decoder({("public", table): table})
     begin = b"B" + struct.pack(">QqI", 0x1_0000_0010, 5_000_000, 99)
     commit = b"C" + struct.pack(">BQQq", 0, 0x1_0000_0010, 0x1_0000_0040, 5_000_000)
     return [item for message in (begin, _relation(identity), *messages, commit) for item in decoder.decode(message)]
@@ -61,6 +61,17 @@ def test_a_delete_has_the_row_before() -> None:
 def test_rows_without_what_was_before_are_refused() -> None:
     with pytest.raises(CaptureError, match="ALTER TABLE notes REPLICA IDENTITY FULL"):
         _decoded(b"D" + struct.pack(">I", 7) + b"K" + _row(b"1", None), identity=b"d")
+
+
+def test_rows_of_a_table_that_was_not_asked_for_are_refused() -> None:
+    with pytest.raises(CaptureError, match=r"rows of public.notes, which was not asked for"):
+        _decoded(b"I" + struct.pack(">I", 7) + b"N" + _row(b"1", None), table="others")
+
+
+def test_an_update_of_a_partition_that_does_not_tell_its_rows_before_is_refused() -> None:
+    """Its table does, so the message has no row before, and says nothing of it."""
+    with pytest.raises(CaptureError, match="and the same for its partitions"):
+        _decoded(b"U" + struct.pack(">I", 7) + b"N" + _row(b"1", None))
 
 
 @pytest.mark.parametrize(

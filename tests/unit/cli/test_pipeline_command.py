@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +17,10 @@ from ottla.cli.main import app
 from ottla.cli.pipeline import seconds_of
 from ottla.pipelines import submit
 from ottla.pipelines.frame import catalogue
+from ottla.pipelines.frame.order import Order
+from ottla.pipelines.frame.place import absolute
 from ottla.pipelines.frame.progress import PROGRESS, Progress, offsets_of
+from ottla.pipelines.frame.telling import PipelineError
 from ottla.pipelines.frame.topics import create_topics
 from ottla.testing import TestBroker
 
@@ -61,11 +67,82 @@ def test_status_shows_what_was_published_last() -> None:
         assert CliRunner().invoke(app, command).stdout == ""
         create_topics([PROGRESS], {"bootstrap.servers": broker.bootstrap_servers})
         for batch in (1, 2):
-            one = Progress("campaign", "comparisons", "running", batch=batch, rows_per_second=12.5, lag=7)
+            one = Progress(
+                "campaign", "comparisons", "running", batch=batch, rows_per_second=12.5, lag=7, at_ms=_now_ms()
+            )
             broker.produce(PROGRESS.name, json.dumps(one.row()), key=one.key)
         done = CliRunner().invoke(app, command)
     (row,) = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (row["pipeline"], row["batch"], row["rows_per_second"], row["lag"]) == ("campaign", 2, 12.5, 7)
+    assert (row["pipeline"], row["state"], row["batch"]) == ("campaign", "running", 2)
+    assert (row["rows_per_second"], row["lag"]) == (12.5, 7)
+
+
+def test_status_tells_what_is_silent_and_since_when() -> None:
+    """A run that was killed has not said so; one that ended has."""
+    hour_ago = _now_ms() - 3 * 3_600_000
+    told = [
+        Progress("campaign", "comparisons", "running", at_ms=hour_ago, dropped=4),
+        Progress("campaign", "rejects", "ended", at_ms=hour_ago, dead_letters=2, late=3),
+    ]
+    with TestBroker() as broker:
+        create_topics([PROGRESS], {"bootstrap.servers": broker.bootstrap_servers})
+        for one in told:
+            broker.produce(PROGRESS.name, json.dumps(one.row()), key=one.key)
+        command = ["pipeline", "status", "--bootstrap", broker.bootstrap_servers]
+        as_table = CliRunner().invoke(app, command, env={"COLUMNS": "200"}).stdout.splitlines()
+        as_json = [json.loads(line) for line in CliRunner().invoke(app, [*command, "--json"]).stdout.splitlines()]
+    assert [(row["state"], row["at_ms"]) for row in as_json] == [("silent", hour_ago), ("ended", hour_ago)]
+    assert (as_json[0]["dropped"], as_json[1]["dead_letters"], as_json[1]["late"]) == (4, 2, 3)
+    assert all(words in as_table[1] for words in ("silent", "4 dropped", "3 h ago"))
+    assert all(words in as_table[2] for words in ("ended", "2 malformed, 3 late", "3 h ago"))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def test_where_java_is_missing_it_says_how_to_get_it(tmp_path: Path) -> None:
+    with TestBroker() as broker:
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", "pipeline", "run", "campaign", "--bootstrap", broker.bootstrap_servers],
+            env={**os.environ, "JAVA_HOME": str(tmp_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert f"JAVA_HOME is {tmp_path}, which has no bin/java: install it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_addresses_of_stores_stay_and_paths_are_those_of_this_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for address in ("hdfs://nn/x", "s3a://bucket/x", "file:/x", "/x"):
+        assert absolute(address) == address
+    assert absolute("here/x") == str(tmp_path / "here" / "x")
+
+
+@pytest.mark.parametrize("data", ["hdfs://nn/x", "here"])
+def test_all_ways_to_run_take_the_same_place(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    orders: list[Order] = []
+
+    def take(order: Order, *_: object) -> None:
+        orders.append(order)
+        raise PipelineError("taken")
+
+    monkeypatch.setattr("ottla.cli.pipeline_run.fed", take)
+    monkeypatch.setattr("ottla.pipelines.submit.fed", take)
+    assert CliRunner().invoke(app, ["pipeline", "run", "campaign", "--data", data]).exit_code == 1
+    assert submit.main(["campaign", "--data", data]) == 1
+    assert CliRunner().invoke(app, ["pipeline", "run", "campaign", "--most-per-batch", "5000"]).exit_code == 1
+    by_command, by_submit, limited = (order.place for order in orders)
+    assert by_command.data == by_submit.data == absolute(data)
+    assert (by_command.most_per_batch, by_submit.most_per_batch, limited.most_per_batch) == (None, None, 5000)
+    assert not (tmp_path / "hdfs:").exists()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ("60s", 60.0), ("5m", 300.0), ("1h", 3600.0)])

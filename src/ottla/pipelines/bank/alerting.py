@@ -5,7 +5,9 @@
 - A payment is large if its amount is at or above the limit that holds at its commit. It is looked at when it is booked,
   and again when its amount is corrected.
 - A payment (its `event_id`) is told of once: not again when it is booked twice or corrected.
-- A step that is not behind the last one has been told before, and is passed over.
+- A step that is not behind the last one has been told before, and is passed over. Steps are ordered by the snapshot
+  that capture began with (`incarnation`), then by the database. A newer snapshot has all limits that hold: an account
+  has none of before.
 """
 
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ LIMIT, NO_LIMIT, PAYMENT = "limit", "no limit", "payment"
 class Step:
     """`cents` is a limit or an amount; `payment` and `transaction_id` are of a payment."""
 
+    incarnation: int
     position: int
     sequence: int
     kind: str
@@ -27,6 +30,11 @@ class Step:
     transaction_id: int
     event_time: int
     commit_time: int
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """By which the steps of an account are ordered."""
+        return self.incarnation, self.position, self.sequence
 
 
 @dataclass(frozen=True)
@@ -42,15 +50,16 @@ class Account:
     """What has to be known of an account to go on."""
 
     limit_cents: int = DEFAULT_LIMIT_CENTS
-    position: int = -1
-    sequence: int = -1
+    place: tuple[int, int, int] = (0, -1, -1)
     alerted: list[str] = field(default_factory=list)
 
     def take(self, step: Step) -> "Alert | Step | None":
         """An alert, or a step that changed the limit, or nothing to tell."""
-        if (step.position, step.sequence) <= (self.position, self.sequence):
+        if step.place <= self.place:
             return None
-        self.position, self.sequence = step.position, step.sequence
+        if step.incarnation > self.place[0]:
+            self.limit_cents = DEFAULT_LIMIT_CENTS
+        self.place = step.place
         if step.kind != PAYMENT:
             self.limit_cents = step.cents if step.kind == LIMIT else DEFAULT_LIMIT_CENTS
             return step

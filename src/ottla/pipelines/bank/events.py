@@ -49,7 +49,7 @@ def events(seed: int, start_ms: int, rate: float) -> Iterator[Event]:
         change = Change(write.table, write.operation, write.before, write.after, position, write.time_ms)
         row = write.after or write.before or {}
         key = str(row["account"]).encode()
-        event = Event(CHANGES, key, change.to_json(0, times[write.table]), write.time_ms)
+        event = Event(CHANGES, key, change.to_json(0, 0, times[write.table]), write.time_ms)
         yield event
         told = [*told[-50:], event]
         if choices.random() < _DUPLICATES:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 ALERTS, LIMITS = "mybank.alerts", "mybank.limits"
 _ROW = "STRUCT<id BIGINT, account STRING, event_id STRING, amount_cents BIGINT, event_time BIGINT, limit_cents BIGINT>"
-_CHANGE = f"table STRING, op STRING, before {_ROW}, after {_ROW}, position BIGINT, sequence INT, commit_time BIGINT"
+_CHANGE = (
+    f"table STRING, op STRING, before {_ROW}, after {_ROW},"
+    " incarnation BIGINT, position BIGINT, sequence BIGINT, commit_time BIGINT"
+)
 
 
 def _told(streams: "Streams") -> "DataFrame":
@@ -45,7 +48,7 @@ PIPELINE = Pipeline(
         Input(
             Topic(CHANGES),
             _CHANGE,
-            optional=frozenset({"before", "after"}),
+            optional=frozenset({"before", "after", "incarnation"}),
             rules=(
                 Rule("`table` IN ('transactions', 'thresholds')", "table is neither transactions nor thresholds"),
                 Rule(

@@ -14,10 +14,20 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-_STEP = ("position", "sequence", "kind", "cents", "payment", "transaction_id", "event_time", "commit_time")
+_STEP = (
+    "incarnation",
+    "position",
+    "sequence",
+    "kind",
+    "cents",
+    "payment",
+    "transaction_id",
+    "event_time",
+    "commit_time",
+)
 _RECORD = "topic STRING, key STRING, value STRING"
 # Spark 4.2 does not take an array as part of a state: the ids are a JSON array.
-_ACCOUNT = "limit_cents BIGINT, position BIGINT, sequence INT, alerted STRING"
+_ACCOUNT = "limit_cents BIGINT, incarnation BIGINT, position BIGINT, sequence BIGINT, alerted STRING"
 
 
 def steps(changes: "DataFrame") -> "DataFrame":
@@ -32,6 +42,7 @@ def steps(changes: "DataFrame") -> "DataFrame":
     kind = F.when(is_limit & is_gone, NO_LIMIT).when(is_limit, LIMIT).when(is_payment, PAYMENT)
     return changes.select(
         F.coalesce("after.account", "before.account").alias("account"),
+        F.coalesce("incarnation", F.lit(0)).alias("incarnation"),
         "position",
         "sequence",
         kind.alias("kind"),
@@ -55,10 +66,10 @@ def told(found: "DataFrame", alerts: str, limits: str) -> "DataFrame":
         coming = (Step(*values) for frame in frames for values in _plain_rows(frame))
         records = [
             _record(key[0], result, alerts, limits)
-            for step in sorted(coming, key=lambda step: (step.position, step.sequence))
+            for step in sorted(coming, key=lambda step: step.place)
             if (result := account.take(step)) is not None
         ]
-        state.update((account.limit_cents, account.position, account.sequence, json.dumps(account.alerted)))
+        state.update((account.limit_cents, *account.place, json.dumps(account.alerted)))
         yield pd.DataFrame(records, columns=["topic", "key", "value"], dtype=object)
 
     return found.groupBy("account").applyInPandasWithState(
@@ -87,8 +98,8 @@ def history(changes: "DataFrame") -> "DataFrame":
 def _account_of(state: GroupState) -> Account:
     if not state.exists:
         return Account()
-    limit_cents, position, sequence, alerted = state.get
-    return Account(limit_cents, position, sequence, json.loads(alerted))
+    limit_cents, incarnation, position, sequence, alerted = state.get
+    return Account(limit_cents, (incarnation, position, sequence), json.loads(alerted))
 
 
 def _plain_rows(frame: "pd.DataFrame") -> Iterator[list[Any]]:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ottla.pipelines.campaign.events import CAMPAIGNS, CLICKS, LATENESS_SECONDS, PURCHASES, VIEWS, events
-from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, Table, Topic, ToTopic, View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,7 +18,7 @@ def _comparisons(streams: "Streams") -> "DataFrame":
     from ottla.pipelines.campaign import transform
     from ottla.pipelines.frame.reading import once_each
 
-    campaigns = streams.table(CAMPAIGNS, "experiment STRING, arm STRING")
+    campaigns = streams.table(CAMPAIGNS)
     visits = transform.of_campaigns(once_each(streams.events()), campaigns)
     return transform.compared(transform.counted(visits), streams.pipeline.lateness_seconds)
 
@@ -35,7 +35,13 @@ PIPELINE = Pipeline(
             rules=(Rule("amount_cents > 0", "amount_cents is not above 0"),),
         ),
     ),
-    tables=(Topic(CAMPAIGNS, 1, COMPACTED),),
+    tables=(
+        Table(
+            Topic(CAMPAIGNS, 1, COMPACTED),
+            "experiment STRING, arm STRING",
+            rules=(Rule("arm IN ('A', 'B')", "arm is neither A nor B"),),
+        ),
+    ),
     results=(Topic(COMPARISONS, configs=COMPACTED),),
     queries=(Query("comparisons", _comparisons, ToTopic(COMPARISONS, mode="update")),),
     generate=events,

@@ -4,6 +4,7 @@
         name="campaign",
         title="Campaigns compared, as it goes",
         inputs=(Input(Topic("campaign.views"), "campaign_id STRING, user_id STRING"), ...),
+        tables=(Table(Topic("campaign.campaigns", 1, COMPACTED), "experiment STRING, arm STRING"),),
         results=(Topic("campaign.comparisons", configs=COMPACTED),),
         queries=(Query("comparisons", compare, ToTopic("campaign.comparisons", mode="update")),),
         generate=events,                      # (seed, start_ms, rate) -> endless Iterator[Event]
@@ -12,7 +13,7 @@
 
 | module       | holds                                                                                       |
 |--------------|---------------------------------------------------------------------------------------------|
-| `pipeline`   | `Pipeline`, `Topic`, `Input`, `Rule`, `Query`, `ToTopic`, `ToLake`, `View`; no Spark        |
+| `pipeline`   | `Pipeline`, `Topic`, `Input`, `Table`, `Rule`, `Query`, `ToTopic`, `View` ...; no Spark     |
 | `generating` | `Event`, `Disorder` (duplicate, late, malformed events for a generator), `feed`; no Spark   |
 | `catalogue`  | from a pipeline's name to its `PIPELINE`, loaded when it is asked for                       |
 | `topics`     | creates what a pipeline reads and writes                                                    |
@@ -23,10 +24,11 @@
 | `judging`    | which records count, which are malformed, which are late; the query that routes the rest    |
 | `writing`    | results to topics, exactly once, in append and in update mode; to the lake                  |
 | `job`        | runs queries: `start_query` for ever, `run_once` to the end of what is there                |
-| `progress`   | rows per second, lag, batch time: published to a topic, read by whoever asks                |
+| `progress`   | rows per second, lag, what was left out: published to a topic, read by whoever asks         |
 | `running`    | several pipelines in one session, generators in threads                                     |
 | `order`      | a run from beginning to end                                                                 |
 | `results`    | result topics as tables, read at read_committed, without Spark                              |
+| `telling`    | what ends a run, as one sentence                                                            |
 
 ## What a query is built from: `Streams`
 
@@ -38,8 +40,8 @@
 |                               | `timestamp`, `key BINARY`                                                          |
 | `streams.chained(topic, ddl)` | a stream of a result topic at read_committed: the fields of its JSON, and the same |
 |                               | columns of the record; not judged, no watermark                                    |
-| `streams.table(topic, ddl)`   | a compacted topic as a static table for joins: the last value of each key, with    |
-|                               | `key STRING`; read anew in each micro-batch                                        |
+| `streams.table(topic)`        | one of the pipeline's tables as a static one for joins: the last row of each key,  |
+|                               | with `key STRING`; read anew in each micro-batch                                   |
 | `once_each(events)`           | (`reading`) duplicates by `event_id` dropped                                       |
 
 A query's function takes `Streams` and gives a DataFrame. `ToTopic` wants the columns `key` and `value` (strings; and
@@ -53,13 +55,15 @@ listed so that one that reads what another writes comes after it: `run_once` run
   unless it is in `optional`; a `Rule` is a condition in SQL and what is wrong where it does not hold.
 - A record is *malformed* if its value is no JSON object, a required field is missing or of another type, a rule does
   not hold, or its event_time is more than a minute after its record's timestamp (more than the lateness, where that is
-  less). It goes to `<pipeline>.dead-letters`, with the reason and its place, and is counted.
+  less). It goes to `<pipeline>.dead-letters`, with the reason and its place, and is counted. A record of a table is
+  malformed if it has no key, or a value that is not null and no row; its key then has no row.
 - A record is *late* if its event_time is more than the pipeline's lateness before its record's timestamp, which is
   when it was sent (or appended, if the topic says so). It goes to `<pipeline>.late`. Both are said by the record alone,
   so they do not depend on how the stream is cut into batches; each record is accepted, malformed or late, once.
-- Spark's own watermark waits for twice the lateness, so it never drops an accepted event as long as partitions are
-  read at most the lateness apart. State is kept for that long; answers are right at any time and final once the time of
-  arrival is the lateness after the window.
+- Spark's own watermark waits for twice the lateness after the newest event. That may be a minute ahead (or the
+  lateness, where that is less), so no accepted event is dropped as long as partitions are read at most the lateness
+  less that apart. What is dropped all the same is counted (`Progress.dropped`). State is kept for that long; answers
+  are right at any time and final once the time of arrival is the lateness after the window.
 - The job adds the query `rejects` for dead letters and late events by itself.
 - `job.py` and `events.py` of a pipeline load no Spark at import: query functions import their `transform` when called.
 - A query in update mode is written by `foreachBatch` under its batch's number: Spark has no update mode for sinks in

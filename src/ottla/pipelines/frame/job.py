@@ -1,10 +1,12 @@
 """Runs the queries of a pipeline in a Spark session."""
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.pipelines.frame.pipeline import UNHURRIED, Pipeline, Query, ToTopic
 from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.telling import PipelineFailed, told_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +29,8 @@ def rejects_query() -> Query:
 
 def start_query(spark: "SparkSession", pipeline: Pipeline, query: Query, place: Place, every: str) -> "StreamingQuery":
     """From where it was; it runs until it is stopped."""
-    return _writer(spark, pipeline, query, place).trigger(processingTime=query.pace(every)).start()
+    with told_as(PipelineFailed, f"query {query_name(pipeline, query)} could not be started"):
+        return _writer(spark, pipeline, query, place).trigger(processingTime=query.pace(every)).start()
 
 
 def run_once(
@@ -35,13 +38,20 @@ def run_once(
     pipeline: Pipeline,
     place: Place,
     started: "Callable[[StreamingQuery], None] | None" = None,
+    stop: threading.Event | None = None,
 ) -> None:
-    """Work off what is there, one query after the other: each finds all that the ones before it have written."""
+    """Work off what is there, one query after the other: each finds all that the ones before it have written. None is
+    begun after `stop` is set; whoever sets it stops the one that runs."""
     for query in queries_of(pipeline):
-        running = _writer(spark, pipeline, query, place).trigger(availableNow=True).start()
+        if stop is not None and stop.is_set():
+            return
+        name = query_name(pipeline, query)
+        with told_as(PipelineFailed, f"query {name} could not be started"):
+            running = _writer(spark, pipeline, query, place).trigger(availableNow=True).start()
         if started is not None:
             started(running)
-        running.awaitTermination()
+        with told_as(PipelineFailed, f"query {name} failed"):
+            running.awaitTermination()
 
 
 def query_name(pipeline: Pipeline, query: Query) -> str:

@@ -1,4 +1,7 @@
-"""A run of pipelines from beginning to end: session, queries, reports, stop.
+"""A run of pipelines from beginning to end: topics, generators, session, queries, reports, stop.
+
+It ends in this order: generators, queries, the last report, the session. So the last report says what became of each
+query, and `ottla pipeline status` shows nothing as running that was stopped.
 
 The session is made and the queries are started in a thread of their own, so that the one that was called stays free to
 draw a screen and to hear Ctrl-C, which Spark would take for itself otherwise.
@@ -11,11 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ottla.client.errors import OttlaError
 from ottla.pipelines.frame.pipeline import Pipeline
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.progress import FAILED, Progress, Reporter
-from ottla.pipelines.frame.running import Running, prepare_topics
-from ottla.pipelines.frame.session import spark_session
+from ottla.pipelines.frame.running import Feeder, Running, prepare_topics
+from ottla.pipelines.frame.session import SparkFailed, spark_session
+from ottla.pipelines.frame.telling import told_as
 
 TICK_SECONDS = 1.0
 
@@ -25,7 +30,8 @@ Tick = Callable[[list[Progress]], None]
 @dataclass(frozen=True)
 class Order:
     """What to run, where, and for how long: `is_once` ends when all that is there is worked off, `seconds` after so
-    long; without either it goes on. `settings` are Spark's."""
+    long; without either it goes on. `settings` are Spark's. `is_fed` has made-up events sent too, `rate` a second or
+    as many as is usual for each pipeline."""
 
     pipelines: Sequence[Pipeline]
     place: Place
@@ -34,6 +40,8 @@ class Order:
     every: str = "1 second"
     is_once: bool = False
     seconds: float | None = None
+    is_fed: bool = False
+    rate: float | None = None
 
 
 class _Work:
@@ -42,57 +50,87 @@ class _Work:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._thread = threading.Thread(target=self._run, name="pipelines", daemon=True)
-        self.running: Running | None = None
-        self.failure: BaseException | None = None
+        self._running: Running | None = None
+        self._failure: BaseException | None = None
         self._thread.start()
 
     @property
     def is_over(self) -> bool:
         return not self._thread.is_alive()
 
+    def report(self, reporter: Reporter) -> list[Progress]:
+        with told_as(SparkFailed, "Spark has gone away"):
+            return reporter.report(self._running.queries if self._running else ())
+
+    def check(self, found: list[Progress]) -> None:
+        """Raise what kept it from running, or what ended a query."""
+        if self._failure is not None:
+            raise self._failure
+        if self._running is not None and any(one.state == FAILED for one in found):
+            self._running.check()
+
     def _run(self) -> None:
         order = self._order
         try:
             spark = spark_session(master=order.master, settings=order.settings, source=order.place.source)
-            self.running = Running(spark, order.place, order.every)
+            self._running = Running(spark, order.place, order.every)
             if order.is_once:
-                self.running.once(order.pipelines)
+                self._running.once(order.pipelines)
             else:
-                self.running.start(order.pipelines)
+                self._running.start(order.pipelines)
         except BaseException as error:
-            self.failure = error
+            self._failure = error
 
-    def end(self) -> None:
-        """Stop what was started; a session that is being made is waited for."""
-        while self.running is None and not self.is_over:
+    def end(self, reporter: Reporter) -> None:
+        """Stop what was started, and report that; a session that is being made is waited for."""
+        while self._running is None and not self.is_over:
             time.sleep(TICK_SECONDS / 10)
-        if self.running is not None:
-            self.running.stop()
+        if self._running is None:
+            return
+        with told_as(SparkFailed, "Spark has gone away"):
+            self._running.stop()
             self._thread.join()
-            self.running.spark.stop()
+            # Without brokers nobody can be told; that the run is silent is seen by whoever looks.
+            with contextlib.suppress(OttlaError):
+                reporter.report(self._running.queries, self._running.stopped)
+            self._running.spark.stop()
 
 
-def carry_out(order: Order, tick: Tick, stop: threading.Event) -> None:
+@contextlib.contextmanager
+def fed(order: Order) -> Iterator[Feeder]:
+    """The topics are there, and events are sent to them where the order wants that."""
+    prepare_topics(order.pipelines, order.place.brokers)
+    feeder = Feeder(order.place)
+    try:
+        if order.is_fed:
+            now_ms = time.time_ns() // 1_000_000
+            for pipeline in order.pipelines:
+                feeder.start(pipeline, now_ms, now_ms, order.rate)
+        yield feeder
+    finally:
+        feeder.stop()
+
+
+def carry_out(order: Order, feeder: Feeder, tick: Tick, stop: threading.Event) -> None:
     """Run it until it is done, its time is over, or `stop` is set. `tick` is told about every second how far it is.
 
-    Raises what kept it from running, or what ended a query.
+    Raises what kept it from running, or what ended a query or a generator.
     """
-    prepare_topics(order.pipelines, order.place.brokers)
     ends_at = None if order.seconds is None else time.monotonic() + order.seconds
-    work = _Work(order)
-    try:
-        with Reporter(order.place.brokers) as reporter:
+    with Reporter(order.place.brokers) as reporter:
+        work = _Work(order)
+        try:
             while not stop.wait(TICK_SECONDS):
-                found = reporter.report(work.running.queries if work.running else ())
+                was_over = work.is_over
+                found = work.report(reporter)
                 tick(found)
-                if work.failure is not None:
-                    raise work.failure
-                if work.running is not None and any(one.state == FAILED for one in found):
-                    work.running.check()
-                if (order.is_once and work.is_over) or (ends_at is not None and time.monotonic() >= ends_at):
+                work.check(found)
+                feeder.check()
+                if (order.is_once and was_over) or (ends_at is not None and time.monotonic() >= ends_at):
                     break
-    finally:
-        work.end()
+        finally:
+            feeder.stop()
+            work.end(reporter)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,8 @@ COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact", "segment.ms": "6000
 URGENT = "200 milliseconds"
 # What nobody waits for leaves the machine to the rest.
 UNHURRIED = "10 seconds"
+# What the query `rejects` counts in each micro-batch, under this name.
+REJECTED, DEAD_LETTERS, LATE_EVENTS = "rejected", "dead_letters", "late_events"
 EVENT_FIELDS = "event_id STRING, event_time BIGINT"
 
 
@@ -46,6 +48,26 @@ class Input:
     fields: str
     optional: frozenset[str] = frozenset()
     rules: tuple[Rule, ...] = ()
+
+    @property
+    def ddl(self) -> str:
+        return f"{EVENT_FIELDS}, {self.fields}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A compacted topic that events are joined with: the last record of a key is its row. `fields` and `rules` are as
+    those of an `Input`, but rows are no events: they have neither `event_id` nor `event_time`. `key` is the record's,
+    in rules too."""
+
+    topic: Topic
+    fields: str
+    optional: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def ddl(self) -> str:
+        return self.fields
 
 
 @dataclass(frozen=True)
@@ -114,7 +136,7 @@ class Pipeline:
     queries: tuple[Query, ...]
     generate: Callable[[int, int, float], Iterator[Event]]
     views: tuple[View, ...] = ()
-    tables: tuple[Topic, ...] = ()
+    tables: tuple[Table, ...] = ()
     feed: Callable[[Place, Stop, int, int, float], Iterator[object]] | None = None
     lateness_seconds: int = 600
     rate: float = 20.0
@@ -130,7 +152,8 @@ class Pipeline:
     @property
     def topics(self) -> tuple[Topic, ...]:
         """All that it reads or writes."""
-        return (*(one.topic for one in self.inputs), *self.tables, *self.results, self.dead_letters, self.late)
+        inputs, tables = (one.topic for one in self.inputs), (one.topic for one in self.tables)
+        return (*inputs, *tables, *self.results, self.dead_letters, self.late)
 
     def input_of(self, topic: str) -> Input:
         for one in self.inputs:
@@ -138,3 +161,10 @@ class Pipeline:
                 return one
         known = ", ".join(one.topic.name for one in self.inputs)
         raise ValueError(f"pipeline {self.name} has no input {topic!r}: it has {known}")
+
+    def table_of(self, topic: str) -> Table:
+        for one in self.tables:
+            if one.topic.name == topic:
+                return one
+        known = ", ".join(one.topic.name for one in self.tables) or "none"
+        raise ValueError(f"pipeline {self.name} has no table {topic!r}: it has {known}")

@@ -1,8 +1,21 @@
 """Where a pipeline runs: its brokers, its source, its directory."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def is_address(data: str | Path) -> bool:
+    """Whether it is one that Spark writes to, such as `hdfs://name/path`, and no path of this machine."""
+    return _ADDRESS.match(str(data)) is not None
+
+
+def absolute(data: str) -> str:
+    """The same wherever it is read: a path is one of this process's directory, an address stays as it is."""
+    return data if is_address(data) else str(Path(data).expanduser().absolute())
 
 
 @dataclass(frozen=True)

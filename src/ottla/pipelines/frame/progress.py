@@ -1,19 +1,30 @@
-"""How far queries are: rows per second, lag, batch time.
+"""How far queries are: rows per second, lag, batch time, and what they have left out.
 
 The process that runs a pipeline publishes this to a compacted topic, a record for each query, so that whoever can reach
 the brokers can look (`ottla pipeline status`).
+
+| state      | the query                                                                        |
+|------------|----------------------------------------------------------------------------------|
+| `starting` | has no micro-batch behind it                                                     |
+| `running`  | has                                                                              |
+| `ended`    | was stopped, or has worked off what was there                                    |
+| `failed`   | ended by an error                                                                |
+| `silent`   | was starting or running when it was last heard of, `SILENT_AFTER_MS` ago or more |
+
+The last is never published: whoever reads finds it. A run that was killed cannot say so.
 """
 
 import json
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ottla.client.sync.admin import Admin
 from ottla.client.sync.producer import Producer
-from ottla.pipelines.frame.pipeline import COMPACTED, Topic
+from ottla.pipelines.frame.pipeline import COMPACTED, DEAD_LETTERS, LATE_EVENTS, REJECTED, Topic
 from ottla.pipelines.frame.results import read_tables
 
 if TYPE_CHECKING:
@@ -22,13 +33,18 @@ if TYPE_CHECKING:
 
 Offsets = dict[tuple[str, int], int]
 
-FAILED = "failed"
+STARTING, RUNNING, ENDED, FAILED, SILENT = "starting", "running", "ended", "failed", "silent"
+# A run reports about every second; one whose machine is busy, or whose brokers are, less often.
+SILENT_AFTER_MS = 15_000
 PROGRESS = Topic("ottla.pipelines", partitions=1, configs=COMPACTED)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One query, as it was at `at_ms`. `lag` is how many records its sources have that it has not taken yet."""
+    """One query, as it was at `at_ms`. `lag` is how many records its sources have that it has not taken yet.
+
+    What was left out is counted since the query was started: `dropped` are rows that Spark found behind its watermark,
+    `dead_letters` and `late` what the query `rejects` has put into these topics."""
 
     pipeline: str
     query: str
@@ -38,8 +54,10 @@ class Progress:
     rows_per_second: float = 0.0
     batch_ms: int = 0
     lag: int | None = None
-    state_rows: int = 0
     state_bytes: int = 0
+    dropped: int = 0
+    dead_letters: int = 0
+    late: int = 0
     at_ms: int = 0
 
     @property
@@ -49,17 +67,52 @@ class Progress:
     def row(self) -> dict[str, object]:
         return asdict(self)
 
+    def as_of(self, now_ms: int) -> "Progress":
+        """`silent` where it should have been heard of since."""
+        is_silent = self.state in (STARTING, RUNNING) and now_ms - self.at_ms >= SILENT_AFTER_MS
+        return replace(self, state=SILENT) if is_silent else self
 
-def progress_of(query: "StreamingQuery", last: "StreamingQueryProgress | None", lag: int | None) -> Progress:
+
+@dataclass
+class LeftOut:
+    """What one query has left out since it was started, from what Spark tells of each micro-batch."""
+
+    batch: int = -1
+    dropped: int = 0
+    dead_letters: int = 0
+    late: int = 0
+
+    def add(self, query: "StreamingQuery", last: "StreamingQueryProgress") -> None:
+        """Up to this micro-batch. Those between it and the one seen before are asked for where there are any."""
+        if last.batchId == self.batch:
+            return
+        told = [last] if last.batchId == self.batch + 1 else query.recentProgress
+        for one in told:
+            if one.batchId > self.batch:
+                self.batch = one.batchId
+                self.dropped += sum(operator.numRowsDroppedByWatermark for operator in one.stateOperators)
+                counts = one.observedMetrics.get(REJECTED)
+                if counts is not None:
+                    self.dead_letters += counts[DEAD_LETTERS]
+                    self.late += counts[LATE_EVENTS]
+
+
+def progress_of(
+    query: "StreamingQuery",
+    last: "StreamingQueryProgress | None",
+    lag: int | None,
+    left_out: LeftOut,
+    *,
+    is_stopped: bool = False,
+) -> Progress:
     """Of a query that was started as `<pipeline>.<query>`; `last` is what Spark tells of its last micro-batch."""
     pipeline, _, name = (query.name or "").partition(".")
-    if query.exception() is not None:
-        state = FAILED
-    elif not query.isActive:
-        state = "ended"
+    if query.isActive:
+        state = STARTING if last is None else RUNNING
     else:
-        state = "starting" if last is None else "running"
-    now_ms = time.time_ns() // 1_000_000
+        # One that is stopped within a micro-batch has an exception, too: that of the batch.
+        state = ENDED if is_stopped or query.exception() is None else FAILED
+    now_ms = _now_ms()
     if last is None:
         return Progress(pipeline, name, state, lag=lag, at_ms=now_ms)
     return Progress(
@@ -71,8 +124,10 @@ def progress_of(query: "StreamingQuery", last: "StreamingQueryProgress | None", 
         rows_per_second=round(last.processedRowsPerSecond or 0.0, 1),
         batch_ms=last.batchDuration,
         lag=lag,
-        state_rows=sum(one.numRowsTotal for one in last.stateOperators),
         state_bytes=sum(one.memoryUsedBytes for one in last.stateOperators),
+        dropped=left_out.dropped,
+        dead_letters=left_out.dead_letters,
+        late=left_out.late,
         at_ms=now_ms,
     )
 
@@ -81,6 +136,7 @@ class Reporter:
     """Measures queries, and publishes what it finds."""
 
     def __init__(self, brokers: Mapping[str, object]) -> None:
+        self._left_out: defaultdict[str, LeftOut] = defaultdict(LeftOut)
         self._admin = Admin(config=brokers)
         self._producer = Producer[str, dict[str, Any]](config=brokers, key_serializer="str", value_serializer="json")
 
@@ -93,15 +149,20 @@ class Reporter:
         self._producer.close()
         self._admin.close()
 
-    def report(self, queries: "Iterable[StreamingQuery]") -> list[Progress]:
-        """Few questions, to Spark and to the brokers: it is done every second, and for many queries."""
+    def report(self, queries: "Iterable[StreamingQuery]", stopped: Collection[str] = ()) -> list[Progress]:
+        """Few questions, to Spark and to the brokers: it is done every second, and for many queries. `stopped` are the
+        `runId`s of those that ran until they were stopped."""
         told = [(query, query.lastProgress) for query in queries]
         taken = [None if last is None else taken_by(last) for _, last in told]
         ends = self._ends({place for offsets in taken if offsets for place in offsets})
-        found = [
-            progress_of(query, last, None if offsets is None else _behind(offsets, ends))
-            for (query, last), offsets in zip(told, taken, strict=True)
-        ]
+        found = []
+        for (query, last), offsets in zip(told, taken, strict=True):
+            run_id = str(query.runId)
+            left_out = self._left_out[run_id]
+            if last is not None:
+                left_out.add(query, last)
+            lag = None if offsets is None else _behind(offsets, ends)
+            found.append(progress_of(query, last, lag, left_out, is_stopped=run_id in stopped))
         for one in found:
             self._producer.send(PROGRESS.name, one.row(), key=one.key)
         return found
@@ -139,10 +200,16 @@ def offsets_of(text: str | None) -> Offsets:
 
 
 def published(brokers: Mapping[str, object]) -> list[Progress]:
-    """What was published last for each query; nothing where no pipeline ever ran."""
+    """What was published last for each query, as it looks now; nothing where no pipeline ever ran."""
     with Admin(config=brokers) as admin:
         if PROGRESS.name not in {one.name for one in admin.list_topics()}:
             return []
     known = {field.name for field in fields(Progress)}
     rows = read_tables(brokers, [PROGRESS.name])[PROGRESS.name]
-    return [Progress(**{name: row[name] for name in row.keys() & known}) for _, row in sorted(rows.items())]
+    told = [Progress(**{name: row[name] for name in row.keys() & known}) for _, row in sorted(rows.items())]
+    now_ms = _now_ms()
+    return [one.as_of(now_ms) for one in told]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

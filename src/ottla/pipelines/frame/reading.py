@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.frame.judging import verdict
-from ottla.pipelines.frame.pipeline import Input, Pipeline
+from ottla.pipelines.frame.judging import row_verdict, verdict
+from ottla.pipelines.frame.pipeline import Input, Pipeline, Table
 from ottla.pipelines.frame.place import Place
-from ottla.pipelines.frame.schemas import RECORD, merged_fields, struct_of
+from ottla.pipelines.frame.schemas import RECORD, fields_of, merged_fields, struct_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
+
+_WHOLE_RECORD = f"{RECORD}, value BINARY"
 
 
 class Streams:
@@ -37,8 +39,8 @@ class Streams:
         )
 
     def raw(self) -> "DataFrame":
-        """All records of all inputs, with the fields of those that have them; nothing is left out."""
-        return self._inputs(self.pipeline.inputs, f"{RECORD}, value BINARY")
+        """All records of all inputs and tables, with the fields of those that have them; nothing is left out."""
+        return self._inputs((*self.pipeline.inputs, *self.pipeline.tables), _WHOLE_RECORD)
 
     def chained(self, topic: str, fields: str) -> "DataFrame":
         """What another query has written, as soon as it is committed."""
@@ -49,28 +51,37 @@ class Streams:
         reader = self._reader({**self._cluster(), "subscribePattern": pattern, "includeHeaders": "true"})
         return (reader if self.place.source == "kafka" else reader.option("offsetsGroup", self._group)).load()
 
-    def table(self, topic: str, fields: str) -> "DataFrame":
-        """The last value of each key of a compacted topic, as it is when a micro-batch begins. Keys whose last value is
-        a tombstone are not in it."""
+    def table(self, topic: str) -> "DataFrame":
+        """The last value of each key of a table, as it is when a micro-batch begins. A key whose last value is null or
+        malformed is not in it: what it had before may be gone by compaction at any time."""
+        table = self.pipeline.table_of(topic)
+        fields = fields_of(table)
         reader = self.spark.read.format(self.place.source).options(**self._options([topic]))
-        rows = reader.load().select(F.col("key").cast("string").alias("key"), "value", "offset")
-        last = rows.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
-        parsed = F.from_json(F.col("value").cast("string"), struct_of(fields))
-        return last.select("key", parsed.alias("fields")).select("key", "fields.*")
+        rows = self._parsed(reader, fields, struct_of(_WHOLE_RECORD)).withColumn("key", F.col("key").cast("string"))
+        newest = F.max_by(F.struct("value", *fields.names), "offset")
+        last = rows.groupBy("key").agg(newest.alias("last")).select("key", "last.*")
+        return last.where(F.col("value").isNotNull() & row_verdict(table).isNull()).drop("value")
 
-    def _inputs(self, inputs: tuple[Input, ...], record: str) -> "DataFrame":
+    def _inputs(self, inputs: tuple[Input | Table, ...], record: str) -> "DataFrame":
         return self._stream([one.topic.name for one in inputs], merged_fields(inputs), record)
 
     def _stream(self, topics: list[str], fields: StructType, record: str) -> "DataFrame":
-        columns = struct_of(record)
         reader = self._reader(self._options(topics))
+        if self.place.source != "kafka":
+            self._readings += 1
+            group = self._group if self._readings == 1 else f"{self._group}-{self._readings}"
+            reader = reader.option("offsetsGroup", group)
+        return self._parsed(reader, fields, struct_of(record))
+
+    def _parsed(
+        self, reader: "DataFrameReader | DataStreamReader", fields: StructType, columns: StructType
+    ) -> "DataFrame":
+        """These columns of records, and the fields of the JSON in their values."""
         if self.place.source == "kafka":
             parsed = F.from_json(F.col("value").cast("string"), fields)
             return reader.load().select(*columns.names, parsed.alias("fields")).select(*columns.names, "fields.*")
-        self._readings += 1
-        group = self._group if self._readings == 1 else f"{self._group}-{self._readings}"
         both = StructType([*fields.fields, *columns.fields])
-        return reader.schema(both).option("valueFormat", "json").option("offsetsGroup", group).load()
+        return reader.schema(both).option("valueFormat", "json").load()
 
     def _reader(self, options: dict[str, Any]) -> "DataStreamReader":
         reader = self.spark.readStream.format(self.place.source).options(**options)

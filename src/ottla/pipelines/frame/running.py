@@ -1,5 +1,6 @@
 """Pipelines that run: one Spark session for all of them, what feeds them, and how they are stopped."""
 
+import logging
 import threading
 import time
 from collections import deque
@@ -12,7 +13,7 @@ from ottla.pipelines.frame.generating import feed
 from ottla.pipelines.frame.pipeline import Pipeline, Query
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.progress import PROGRESS
-from ottla.pipelines.frame.telling import first_line
+from ottla.pipelines.frame.telling import PipelineError, PipelineFailed, reason
 from ottla.pipelines.frame.topics import create_topics, ensure_topics
 
 if TYPE_CHECKING:
@@ -25,18 +26,22 @@ Sent = TypeVar("Sent")
 _FIRST_BATCH_SECONDS = 20.0
 _GLANCE_SECONDS = 0.2
 
+_logger = logging.getLogger(__name__)
 
-class PipelineFailed(RuntimeError):
-    """A query ended by an error; the text is what Spark said of it first."""
+
+class FeedFailed(PipelineError):
+    """Made-up events are sent no more, and the reason."""
 
 
 class Feeder:
-    """Generators in threads: the events of pipelines, in their time, until stopped."""
+    """Generators in threads: the events of pipelines, in their time, until stopped. One that fails ends alone, and
+    `check` tells."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._failures: list[tuple[str, Exception]] = []
         self.sent: dict[str, int] = {}
 
     def start(self, pipeline: Pipeline, seed: int, start_ms: int, rate: float | None = None) -> None:
@@ -50,13 +55,27 @@ class Feeder:
         events = self._counted(pipeline.name, pipeline.generate(seed, start_ms, wanted))
         self._run(pipeline.name, feed, events, self._place.brokers, self._stop)
 
+    def check(self) -> None:
+        """Raise what ended a generator."""
+        for name, failure in self._failures:
+            text = f"the events of {name} are sent no more: {type(failure).__name__}: {reason(failure)}"
+            raise FeedFailed(text) from failure
+
     def stop(self) -> None:
+        """May be called again."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
     def _run(self, name: str, work: Callable[..., object], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, name=f"feed-{name}", daemon=True)
+        def run() -> None:
+            try:
+                work(*arguments)
+            except Exception as failure:
+                _logger.exception("the generator of %s has failed", name)
+                self._failures.append((name, failure))
+
+        thread = threading.Thread(target=run, name=f"feed-{name}", daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -78,6 +97,8 @@ class Running:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._queries: list[StreamingQuery] = []
+        # The `runId`s of those that ran until they were stopped.
+        self.stopped: set[str] = set()
 
     @property
     def queries(self) -> "list[StreamingQuery]":
@@ -93,26 +114,22 @@ class Running:
             self._start_query(pipeline, job.rejects_query())
 
     def once(self, pipelines: Iterable[Pipeline]) -> None:
-        """Work off what is there now, and end."""
-
-        def begun(query: "StreamingQuery") -> None:
-            with self._lock:
-                self._queries.append(query)
-
+        """Work off what is there now, and end; or earlier, when it is stopped."""
         for pipeline in pipelines:
-            job.run_once(self.spark, pipeline, self._place, begun)
+            job.run_once(self.spark, pipeline, self._place, self._begun, self._stop)
 
     def check(self) -> None:
         """Raise what ended a query that should run."""
         for query in self.queries:
             failure = query.exception()
             if failure is not None:
-                raise PipelineFailed(f"query {query.name} failed: {first_line(str(failure))}")
+                raise PipelineFailed(f"query {query.name} failed: {reason(failure)}")
 
     def stop(self) -> None:
         """All at once: each waits for what it has under way to be aborted."""
         self._stop.set()
         if queries := self.queries:
+            self.stopped.update(str(query.runId) for query in queries if query.isActive)
             with ThreadPoolExecutor(len(queries)) as stopping:
                 list(stopping.map(lambda query: query.stop(), queries))
 
@@ -121,9 +138,16 @@ class Running:
         if self._stop.is_set():
             return None
         started = job.start_query(self.spark, pipeline, query, self._place, self._every)
-        with self._lock:
-            self._queries.append(started)
+        self._begun(started)
         return started
+
+    def _begun(self, query: "StreamingQuery") -> None:
+        """A query that was started while all was being stopped is not among those that `stop` has seen."""
+        with self._lock:
+            self._queries.append(query)
+        if self._stop.is_set():
+            self.stopped.add(str(query.runId))
+            query.stop()
 
     def _await_first_batches(self, queries: "Iterable[StreamingQuery | None]") -> None:
         """Until each has done something, or has nothing to do; not for ever."""

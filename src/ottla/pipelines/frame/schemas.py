@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import StructField, StructType
 
-from ottla.pipelines.frame.pipeline import EVENT_FIELDS, Input
+from ottla.pipelines.frame.pipeline import Input, Table
 
 RECORD = "key BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
@@ -14,13 +14,13 @@ def struct_of(ddl: str) -> StructType:
     return found
 
 
-def fields_of(one: Input) -> StructType:
-    """Of an event of this input."""
-    return struct_of(f"{EVENT_FIELDS}, {one.fields}")
+def fields_of(one: Input | Table) -> StructType:
+    """Of an event of this input, or a row of this table."""
+    return struct_of(one.ddl)
 
 
-def merged_fields(inputs: tuple[Input, ...]) -> StructType:
-    """Of an event of any of these inputs; those that an input does not have are null there."""
+def merged_fields(inputs: tuple[Input | Table, ...]) -> StructType:
+    """Of a record of any of these; those that one of them does not have are null there."""
     merged: dict[str, StructField] = {}
     for one in inputs:
         for field in fields_of(one).fields:

@@ -6,10 +6,13 @@ is RocksDB in any case.
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ottla.pipelines.frame.telling import PipelineError, told_as
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,11 +42,25 @@ _LOCAL_DEFAULTS = {
 _QUIET = {"spark.ui.showConsoleProgress": "false"}
 
 
-class SparkMissing(RuntimeError):
+class SparkMissing(PipelineError):
     """PySpark is not installed."""
 
     def __init__(self) -> None:
         super().__init__('pipelines run on Spark, which is not installed: pip install "ottla[pipelines]"')
+
+
+class JavaMissing(PipelineError):
+    """Spark is there, and nothing to run it."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"Spark needs Java 17 or newer, and {where}: install it (Debian: apt-get install default-jre-headless), "
+            "or set JAVA_HOME to where it is"
+        )
+
+
+class SparkFailed(PipelineError):
+    """No session could be made, or Spark has gone away."""
 
 
 def require_spark() -> None:
@@ -52,12 +69,22 @@ def require_spark() -> None:
         raise SparkMissing
 
 
+def _require_java() -> None:
+    """JavaMissing where Spark's own script would find none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which("java", path=f"{home}/bin") is None:
+        raise JavaMissing(f"JAVA_HOME is {home}, which has no bin/java")
+    if not home and shutil.which("java") is None:
+        raise JavaMissing("there is no java on the PATH")
+
+
 def spark_session(
     *, master: str | None = None, settings: Mapping[str, str] | None = None, source: str = "ottla"
 ) -> "SparkSession":
     """A session with `format("ottla")`, and with Spark's Kafka connector where that is the source.
 
-    Without a master it is the one that `spark-submit` was given, else `local[*]`.
+    Without a master it is the one that `spark-submit` was given, else `local[*]`. Raises a PipelineError that says why
+    there can be none.
     """
     require_spark()
     import pyspark
@@ -68,6 +95,7 @@ def spark_session(
     if is_submitted:
         SparkContext._ensure_initialized()
     else:
+        _require_java()
         _prepare_environment()
     given = SparkConf(loadDefaults=is_submitted)
     chosen = dict(settings or {})
@@ -75,8 +103,9 @@ def spark_session(
         chosen["spark.master"] = master
     elif not given.contains("spark.master"):
         chosen["spark.master"] = "local[*]"
+    chosen_master = chosen.get("spark.master") or str(given.get("spark.master"))
     defaults = dict(_DEFAULTS)
-    if (chosen.get("spark.master") or str(given.get("spark.master"))).startswith("local["):
+    if chosen_master.startswith("local["):
         defaults |= _LOCAL_DEFAULTS
     if source == "kafka" and "spark.jars" not in chosen and not given.contains("spark.jars"):
         defaults["spark.jars.packages"] = f"{CONNECTOR}:{pyspark.__version__}"
@@ -84,9 +113,10 @@ def spark_session(
     for name, value in {**defaults, **_QUIET, **chosen}.items():
         if name in chosen or name in _QUIET or not given.contains(name):
             builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    prepare(spark)
+    with told_as(SparkFailed, f"Spark did not start with master {chosen_master}"):
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        prepare(spark)
     return spark
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ottla.pipelines.frame.pipeline import ToBatches, ToLake, ToTopic
 from ottla.pipelines.frame.place import Place
-from ottla.pipelines.frame.telling import first_line
+from ottla.pipelines.frame.telling import reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ def writer_of(rows: "DataFrame", sink: ToTopic | ToLake | ToBatches, place: Plac
             batch.write.format("ottla").mode("append").options(**numbered).save()
         except Exception as error:
             # Spark looks for a pattern in the text of this error, and a long one is more than its stack can hold.
-            raise WriteFailed(first_line(str(error))) from None
+            raise WriteFailed(reason(error)) from None
 
     return rows.writeStream.outputMode("update").foreachBatch(write)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ottla.pipelines.ingestion.files import read_table, write_files
-from ottla.pipelines.ingestion.lake import AlreadyRemoved, Commit, Lake, LakeFile, LakeState
+from ottla.pipelines.ingestion.lake import Lake
+from ottla.pipelines.ingestion.state import AlreadyRemoved, Commit, GivenUp, LakeFile, LakeState
 
 SMALL_BYTES = 32 << 20
 TARGET_BYTES = 128 << 20
@@ -27,7 +28,7 @@ def compact(
         added = write_files(lake.directory, (read_table(lake.directory, [file]) for file in group))
         try:
             lake.publish(Commit(tuple(added), tuple(file.path for file in group)))
-        except AlreadyRemoved:
+        except (AlreadyRemoved, GivenUp):
             continue
         saved += len(group) - len(added)
     return saved

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Range = tuple[int, int]
+Partition = tuple[str, int]
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
@@ -41,3 +46,28 @@ def pieces(whole: Range, size: int) -> Iterator[Range]:
     while start < end:
         yield start, min(start + size, end)
         start += size
+
+
+def spans(table: pa.Table) -> Iterator[tuple[Partition, Range]]:
+    """The partitions that a table has records of, each with its first offset and the one behind its last."""
+    by_partition = table.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max")])
+    rows: list[dict[str, Any]] = by_partition.to_pylist()
+    for row in rows:
+        yield (row["topic"], row["partition"]), (row["offset_min"], row["offset_max"] + 1)
+
+
+def without_covered(table: pa.Table, covered: Mapping[Partition, Sequence[Range]]) -> pa.Table:
+    """The records whose offsets are in none of the ranges of their partitions."""
+    import pyarrow.compute as pc
+
+    topics, numbers, offsets = (table.column(name) for name in ("topic", "partition", "offset"))
+    is_new = None
+    for (topic, number), span in spans(table):
+        for start, end in covered.get((topic, number), ()):
+            if not overlaps([span], (start, end)):
+                continue
+            is_elsewhere = pc.or_(pc.not_equal(topics, topic), pc.not_equal(numbers, number))
+            is_outside = pc.or_(pc.less(offsets, start), pc.greater_equal(offsets, end))
+            is_kept = pc.or_(is_elsewhere, is_outside)
+            is_new = is_kept if is_new is None else pc.and_(is_new, is_kept)
+    return table if is_new is None else table.filter(is_new)

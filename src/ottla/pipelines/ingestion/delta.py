@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ottla.pipelines.ingestion.durable import create_whole, sync
+from ottla.pipelines.ingestion.state import FOLDERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ottla.pipelines.ingestion.lake import Commit, LakeFile, LakeState
+    from ottla.pipelines.ingestion.state import Commit, LakeFile, LakeState
 
 LOG = "_delta_log"
 _DIGITS = 20
 _READER, _WRITER = 1, 2
-_PARTITIONED_BY = ("topic", "date", "hour")
 _HEADER = {
     "type": "struct",
     "fields": [
@@ -109,7 +109,7 @@ def _head(now_ms: int) -> list[Action]:
                 "id": str(uuid.uuid4()),
                 "format": {"provider": "parquet", "options": {}},
                 "schemaString": json.dumps({"type": "struct", "fields": fields}),
-                "partitionColumns": list(_PARTITIONED_BY),
+                "partitionColumns": list(FOLDERS),
                 "configuration": {},
                 "createdTime": now_ms,
             }
@@ -118,9 +118,10 @@ def _head(now_ms: int) -> list[Action]:
 
 
 def _actions(commit: Commit, time_ms: int) -> list[Action]:
-    """A commit without offsets puts other files in the place of some, with the same rows: nothing is new then."""
+    """A commit without offsets puts other files in the place of some, with the same rows, or says which are to be
+    deleted: nothing is new then."""
     is_new = bool(commit.covered)
-    operation = "WRITE" if is_new else "OPTIMIZE"
+    operation = "WRITE" if is_new else "OPTIMIZE" if commit.added else "VACUUM"
     return [
         {"commitInfo": {"timestamp": time_ms, "operation": operation, "operationParameters": {}}},
         *(
@@ -132,11 +133,12 @@ def _actions(commit: Commit, time_ms: int) -> list[Action]:
 
 
 def _add(file: LakeFile, time_ms: int, is_new: bool) -> Action:
+    """`time_ms` is for files of before, whose entries do not say when they were written."""
     return {
         "path": _address(file.path),
-        "partitionValues": {"topic": file.topic, "date": file.date, "hour": file.hour},
+        "partitionValues": {name: getattr(file, name) for name in FOLDERS},
         "size": file.size,
-        "modificationTime": time_ms,
+        "modificationTime": file.written_ms or time_ms,
         "dataChange": is_new,
         "stats": json.dumps({"numRecords": file.rows}),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ottla.pipelines.ingestion.durable import sync_below
-from ottla.pipelines.ingestion.lake import LakeFile
+from ottla.pipelines.ingestion.state import FOLDERS, LakeFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FOLDERS = ("topic", "date", "hour")
-_ROWS_A_GROUP = 128_000
+# Records come in batches of any size, and readers of Parquet like groups that are worth a look.
+_LEAST_ROWS_A_GROUP = 16_000
+_MOST_ROWS_A_GROUP = 128_000
 # What is written at a time may be of many hours.
 _MOST_OPEN_FILES = 64
 
@@ -48,8 +50,9 @@ def write_files(lake: Path, tables: Iterable[pa.Table]) -> list[LakeFile]:
 
     def note(file: Any) -> None:
         path = Path(file.path).relative_to(lake)
-        topic, date, hour = (unquote(part.partition("=")[2]) for part in path.parts[: len(_FOLDERS)])
-        written.append(LakeFile(str(path), topic, date, hour, file.metadata.num_rows, file.size))
+        topic, date, hour = (unquote(part.partition("=")[2]) for part in path.parts[: len(FOLDERS)])
+        now_ms = int(time.time() * 1000)
+        written.append(LakeFile(str(path), topic, date, hour, file.metadata.num_rows, file.size, now_ms))
 
     schema = record_schema().append(pa.field("date", pa.string())).append(pa.field("hour", pa.string()))
     parquet = ds.ParquetFileFormat()
@@ -59,11 +62,12 @@ def write_files(lake: Path, tables: Iterable[pa.Table]) -> list[LakeFile]:
         schema=schema,
         format=parquet,
         file_options=parquet.make_write_options(compression="zstd"),
-        partitioning=ds.partitioning(pa.schema([schema.field(name) for name in _FOLDERS]), flavor="hive"),
+        partitioning=ds.partitioning(pa.schema([schema.field(name) for name in FOLDERS]), flavor="hive"),
         basename_template=f"{uuid.uuid4().hex}-{{i}}.parquet",
         existing_data_behavior="overwrite_or_ignore",
         max_open_files=_MOST_OPEN_FILES,
-        max_rows_per_group=_ROWS_A_GROUP,
+        min_rows_per_group=_LEAST_ROWS_A_GROUP,
+        max_rows_per_group=_MOST_ROWS_A_GROUP,
         file_visitor=note,
     )
     sync_below(lake, (file.path for file in written))

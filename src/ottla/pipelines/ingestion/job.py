@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ottla.pipelines.frame.place import Place
+    from ottla.pipelines.frame.reading import Streams
 
 # All but those of brokers and clients, which begin with an underscore.
 TOPICS = "^[^_]"
@@ -22,7 +23,15 @@ def _ingest(batch: "DataFrame", place: "Place") -> None:
     from ottla.pipelines.ingestion.lake import Lake
     from ottla.pipelines.ingestion.streaming import ingest
 
-    ingest(batch, Lake(lake_directory(place)))
+    ingest(batch, Lake(lake_directory(place)), place.brokers)
+
+
+def _records(streams: "Streams", pattern: str) -> "DataFrame":
+    """A place that no lake can be at is said before the query starts."""
+    from ottla.pipelines.ingestion.lake import Lake
+
+    Lake(lake_directory(streams.place))
+    return streams.everything(pattern)
 
 
 def ingestion_of(pattern: str) -> Pipeline:
@@ -32,7 +41,7 @@ def ingestion_of(pattern: str) -> Pipeline:
         title="Every topic in the lake: Parquet by topic, date and hour, each record once, small files put together",
         inputs=(Input(Topic(VISITS), "user_id STRING, page STRING"),),
         results=(),
-        queries=(Query("lake", lambda streams: streams.everything(pattern), ToBatches(_ingest), every=UNHURRIED),),
+        queries=(Query("lake", lambda streams: _records(streams, pattern), ToBatches(_ingest), every=UNHURRIED),),
         generate=events,
         lateness_seconds=LATENESS_SECONDS,
     )

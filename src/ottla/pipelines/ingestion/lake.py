@@ -3,6 +3,7 @@
     LAKE/topic=orders/date=2026-01-01/hour=05/1f0c...-0.parquet
     LAKE/_log/00000000000000000042.json              a commit: files added, files removed, offsets covered
     LAKE/_log/00000000000000000040.state.json        everything up to that commit, so that few of them need be read
+    LAKE/_log/last_state                             40: nobody has to look through the log for it
 
 What must stay true:
 
@@ -15,6 +16,9 @@ What must stay true:
    every record there once, whoever writes: streams that repeat a batch, loads that are started again, two of either.
 4. A file that was removed stays on the disk until `vacuum` finds that it was removed long ago: readers of an older
    state finish their work.
+5. A file that was never published is deleted only after a commit has discarded it, and one that is discarded is never
+   published: the order of the commits decides, and no clock. So a writer that was slow writes again, and what it
+   publishes is on the disk, however long it took.
 
 The lake is a directory that writers and readers share. On demand it is a Delta table, too (`delta`).
 """
@@ -23,115 +27,77 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from ottla.pipelines.ingestion.coverage import Range, joined, overlaps
+from ottla.pipelines.frame.place import is_address
+from ottla.pipelines.frame.telling import PipelineError
 from ottla.pipelines.ingestion.delta import DeltaLog
 from ottla.pipelines.ingestion.durable import create_whole, sync
+from ottla.pipelines.ingestion.state import Commit, LakeState, commit_of, plain_commit, plain_state, state_of
 
 _LOG = "_log"
+_LAST_STATE = "last_state"
 _STATE_EVERY = 20
 _DIGITS = 20
 
-Partition = tuple[str, int]
+REMOVED_SECONDS = 3600.0
+LEAVINGS_SECONDS = 24 * 3600.0
 
 
-class AlreadyCovered(ValueError):
-    """Some of the offsets are in the lake already."""
+class NotADirectory(PipelineError, ValueError):
+    """A lake cannot be where this says."""
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f"{given} is an address, and a lake is a directory: give a path on a disk that the driver, all workers and "
+            "all readers share, and that has hard links, such as NFS mounted at /shared/lake"
+        )
 
 
-class AlreadyRemoved(ValueError):
-    """A file that was to be replaced is no longer part of the lake."""
+class NotShared(PipelineError):
+    """What was written to the lake elsewhere is not there."""
 
-
-@dataclass(frozen=True, slots=True)
-class LakeFile:
-    """`path` is relative to the lake."""
-
-    path: str
-    topic: str
-    date: str
-    hour: str
-    rows: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What changes at once."""
-
-    added: tuple[LakeFile, ...] = ()
-    removed: tuple[str, ...] = ()
-    covered: Mapping[Partition, Range] = field(default_factory=dict)
-
-
-@dataclass
-class LakeState:
-    """What is in the lake after commit `version`."""
-
-    version: int = 0
-    files: dict[str, LakeFile] = field(default_factory=dict)
-    covered: dict[Partition, list[Range]] = field(default_factory=dict)
-
-    def cut(self, partition: Partition, beginning: int = 0) -> int:
-        """All records of the partition before this offset are in the lake."""
-        for start, end in self.covered.get(partition, ()):
-            if start <= beginning:
-                return end
-        return beginning
-
-    def next_range(self, partition: Partition) -> int | None:
-        """Where, behind the cut, offsets begin that are in the lake; None where there are none."""
-        cut = self.cut(partition)
-        return min((start for start, _ in self.covered.get(partition, ()) if start >= cut), default=None)
-
-    def check(self, commit: Commit) -> None:
-        for partition, offsets in commit.covered.items():
-            if overlaps(self.covered.get(partition, ()), offsets):
-                topic, number = partition
-                raise AlreadyCovered(
-                    f"offsets {offsets[0]} to {offsets[1]} of {topic}-{number} are in the lake already"
-                )
-        for path in commit.removed:
-            if path not in self.files:
-                raise AlreadyRemoved(f"{path} is no longer in the lake")
-
-    def apply(self, commit: Commit) -> None:
-        for path in commit.removed:
-            del self.files[path]
-        self.files |= {file.path: file for file in commit.added}
-        for partition, offsets in commit.covered.items():
-            self.covered[partition] = joined([*self.covered.get(partition, ()), offsets])
-        self.version += 1
+    def __init__(self, directory: Path, missing: str) -> None:
+        super().__init__(
+            f"workers have written {missing}, which {directory} does not have here: take a directory as the lake that "
+            "the driver and all workers share, by the same path"
+        )
 
 
 class Lake:
-    """Any number of processes may write and read at a time."""
+    """Any number of processes may write and read at a time. Raises NotADirectory for an address."""
 
     def __init__(self, directory: str | Path) -> None:
-        self.directory = Path(directory)
+        if is_address(directory):
+            raise NotADirectory(directory)
+        # Workers have working directories of their own.
+        self.directory = Path(os.path.abspath(directory))
         self._delta = DeltaLog(self.directory)
 
     def state(self) -> LakeState:
         """What is there now."""
         state = self._last_kept_state()
         while (text := _read(self._commit_path(state.version + 1))) is not None:
-            state.apply(_commit_of(json.loads(text)))
+            state.apply(commit_of(json.loads(text)))
         return state
 
     def publish(self, commit: Commit) -> LakeState:
-        """Make a commit count; its files have to be there. Raises AlreadyCovered and AlreadyRemoved."""
+        """Make a commit count; its files have to be there. Raises what `LakeState.check` does, and NotShared."""
         self._log.mkdir(parents=True, exist_ok=True)
         for folder in (self.directory, self.directory.parent):
             sync(folder)
-        text = json.dumps(_plain(commit))
+        text = json.dumps(plain_commit(commit))
         while True:
             state = self.state()
             state.check(commit)
+            # After the state was read: what is deleted from now on was discarded by a commit that ours has to follow.
+            for file in commit.added:
+                if not (self.directory / file.path).exists():
+                    raise NotShared(self.directory, file.path)
             if create_whole(self._commit_path(state.version + 1), text):
                 state.apply(commit)
                 if state.version % _STATE_EVERY == 0:
@@ -148,27 +114,36 @@ class Lake:
         self._keep_delta(state, is_whole=True)
         return state
 
-    def vacuum(self, older_than_seconds: float = 3600.0) -> list[str]:
-        """Delete Parquet files that are no part of the lake, if they were removed, or written and never published, so
-        long ago that nobody reads or writes them any more."""
-        before = time.time() - older_than_seconds
-        kept = self.state().files.keys() | self._removed_since(before)
+    def vacuum(
+        self, older_than_seconds: float = REMOVED_SECONDS, leavings_older_than_seconds: float = LEAVINGS_SECONDS
+    ) -> list[str]:
+        """Delete Parquet files that were removed so long ago that nobody reads them any more, and those that were
+        written even longer ago and never published.
+
+        1. Discard what was never published, and forget what is deleted: one commit. 2. Delete."""
+        now = time.time()
+        state = self.state()
+        leavings = {
+            name
+            for name, written in self._files_on_disk()
+            if name not in state.files and name not in state.removed and written < now - leavings_older_than_seconds
+        }
+        forgotten = [path for path in state.removed if not (self.directory / path).exists()]
+        if leavings or forgotten:
+            state = self.publish(Commit(discarded=tuple(leavings), forgotten=tuple(forgotten)))
         deleted = []
-        for path in self.directory.glob("topic=*/*/*/*.parquet"):
-            name = str(path.relative_to(self.directory))
-            with contextlib.suppress(FileNotFoundError):
-                if name not in kept and path.stat().st_mtime < before:
-                    path.unlink()
-                    deleted.append(name)
+        for path, version in state.removed.items():
+            if path in leavings or self._commit_time_ms(version) < (now - older_than_seconds) * 1000:
+                with contextlib.suppress(FileNotFoundError):
+                    (self.directory / path).unlink()
+                    deleted.append(path)
         return deleted
 
-    def _removed_since(self, moment: float) -> set[str]:
-        removed: set[str] = set()
-        version = self.state().version
-        while version > 0 and self._commit_path(version).stat().st_mtime >= moment:
-            removed |= set(self._commit(version).removed)
-            version -= 1
-        return removed
+    def _files_on_disk(self) -> Iterator[tuple[str, float]]:
+        """All Parquet files, and when they were written."""
+        for path in self.directory.glob("topic=*/*/*/*.parquet"):
+            with contextlib.suppress(FileNotFoundError):
+                yield str(path.relative_to(self.directory)), path.stat().st_mtime
 
     @property
     def _log(self) -> Path:
@@ -177,11 +152,16 @@ class Lake:
     def _commit_path(self, version: int) -> Path:
         return self._log / f"{version:0{_DIGITS}}.json"
 
+    def _state_path(self, version: int) -> Path:
+        return self._log / f"{version:0{_DIGITS}}.state.json"
+
     def _keep_state(self, state: LakeState) -> None:
         """Who looks for one that is deleted now begins with the first commit, and comes to the same end."""
-        create_whole(self._log / f"{state.version:0{_DIGITS}}.state.json", json.dumps(_plain_state(state)))
-        for old in sorted(self._log.glob("*.state.json"))[:-2]:
-            old.unlink(missing_ok=True)
+        create_whole(self._state_path(state.version), json.dumps(plain_state(state)))
+        draft = self._log / f".{uuid.uuid4().hex}.draft"
+        draft.write_text(str(state.version), encoding="utf-8")
+        draft.replace(self._log / _LAST_STATE)
+        self._state_path(state.version - 2 * _STATE_EVERY).unlink(missing_ok=True)
 
     def _keep_delta(self, state: LakeState, *, is_whole: bool = False) -> None:
         """The commit counts already: Delta follows, and can follow later."""
@@ -190,15 +170,20 @@ class Lake:
             self._delta.checkpoint(state, self._commit_time_ms(state.version))
 
     def _commit(self, version: int) -> Commit:
-        return _commit_of(json.loads(self._commit_path(version).read_text(encoding="utf-8")))
+        return commit_of(json.loads(self._commit_path(version).read_text(encoding="utf-8")))
 
     def _commit_time_ms(self, version: int) -> int:
         return self._commit_path(version).stat().st_mtime_ns // 1_000_000
 
     def _last_kept_state(self) -> LakeState:
-        kept = max(self._log.glob("*.state.json"), default=None)
-        text = None if kept is None else _read(kept)
-        return LakeState() if text is None else _state_of(json.loads(text))
+        text = None
+        with contextlib.suppress(ValueError):
+            # It is not synced: after a power cut it may be empty, or of before.
+            text = _read(self._state_path(int(_read(self._log / _LAST_STATE) or "")))
+        if text is None:
+            kept = max(self._log.glob("*.state.json"), default=None)
+            text = None if kept is None else _read(kept)
+        return LakeState() if text is None else state_of(json.loads(text))
 
 
 def _read(path: Path) -> str | None:
@@ -206,31 +191,3 @@ def _read(path: Path) -> str | None:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-
-
-def _plain(commit: Commit) -> dict[str, Any]:
-    return {
-        "added": [asdict(file) for file in commit.added],
-        "removed": list(commit.removed),
-        "covered": [[*partition, *offsets] for partition, offsets in commit.covered.items()],
-    }
-
-
-def _commit_of(plain: dict[str, Any]) -> Commit:
-    covered = {(topic, number): (start, end) for topic, number, start, end in plain["covered"]}
-    return Commit(tuple(LakeFile(**file) for file in plain["added"]), tuple(plain["removed"]), covered)
-
-
-def _plain_state(state: LakeState) -> dict[str, Any]:
-    return {
-        "version": state.version,
-        "files": [asdict(file) for file in state.files.values()],
-        "covered": [[*partition, *one] for partition, ranges in state.covered.items() for one in ranges],
-    }
-
-
-def _state_of(plain: dict[str, Any]) -> LakeState:
-    state = LakeState(plain["version"], {file["path"]: LakeFile(**file) for file in plain["files"]})
-    for topic, number, start, end in plain["covered"]:
-        state.covered.setdefault((topic, number), []).append((start, end))
-    return state

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, ToLake, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, Table, ToLake, Topic, ToTopic, View
 from ottla.pipelines.movieflix.events import LATENESS_SECONDS, generate
 from ottla.pipelines.movieflix.topics import CATALOGUE, NEXT_SHOWS, POSITIONS, PROFILES, VIEWS
 
@@ -23,7 +23,7 @@ def _positions(streams: "Streams") -> "DataFrame":
 def _tastes(streams: "Streams") -> "DataFrame":
     from ottla.pipelines.movieflix import transform
 
-    return transform.profiles_and_next_shows(streams.events(), streams.table(CATALOGUE, _SHOW))
+    return transform.profiles_and_next_shows(streams.events(), streams.table(CATALOGUE))
 
 
 def _views(streams: "Streams") -> "DataFrame":
@@ -45,7 +45,14 @@ PIPELINE = Pipeline(
             ),
         ),
     ),
-    tables=(Topic(CATALOGUE, 1, COMPACTED),),
+    tables=(
+        Table(
+            Topic(CATALOGUE, 1, COMPACTED),
+            _SHOW,
+            # A show has one row: that of the record with its id.
+            rules=(Rule("show_id = CAST(key AS STRING)", "show_id is not the record's key"),),
+        ),
+    ),
     results=tuple(Topic(name, configs=COMPACTED) for name in (POSITIONS, PROFILES, NEXT_SHOWS)),
     queries=(
         Query("positions", _positions, ToTopic(POSITIONS, mode="update")),

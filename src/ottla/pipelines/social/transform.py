@@ -47,7 +47,8 @@ def scores(events: "DataFrame") -> "DataFrame":
 
 def trending(changed_scores: "DataFrame", lateness_seconds: int) -> "DataFrame":
     """The best posts of each window, as a table by window and rank. A window is forgotten when no score of it can
-    change any more: events of it come at most the lateness after it, and partitions are read at most that far apart."""
+    change any more: the newest event is followed by windows that end up to a window's length after it, so the watermark
+    waits for that and for what that of events waits for."""
     timed = changed_scores.withColumn("window_time", F.timestamp_millis("window_end")).withWatermark(
         "window_time", f"{2 * lateness_seconds + WINDOW_SECONDS} seconds"
     )

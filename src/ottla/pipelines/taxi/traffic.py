@@ -36,12 +36,11 @@ class _Car:
 
 @dataclass
 class _Streets:
-    """One city: its cars, where users want to go, and a dispatcher of its own."""
+    """One city: its cars, from where to where those who wait want to go, and a dispatcher of its own."""
 
     name: str
     cars: dict[str, _Car]
-    destinations: dict[str, Place] = field(default_factory=dict)
-    origins: dict[str, Place] = field(default_factory=dict)
+    trips: dict[str, tuple[Place, Place]] = field(default_factory=dict)
     dispatcher: City = field(default_factory=City)
 
 
@@ -72,11 +71,11 @@ class Traffic:
         for report in reports:
             streets.dispatcher.report(report)
         for outcome in streets.dispatcher.advance(now + STEP_MS):
-            if isinstance(outcome, Match) and outcome.driver_id is not None:
-                car = streets.cars[outcome.driver_id]
-                car.ride_id = outcome.ride_id
-                car.pickup = streets.origins.pop(outcome.ride_id)
-                car.destination = streets.destinations.pop(outcome.ride_id)
+            if isinstance(outcome, Match):
+                origin, destination = streets.trips.pop(outcome.ride_id)
+                if outcome.driver_id is not None:
+                    car = streets.cars[outcome.driver_id]
+                    car.ride_id, car.pickup, car.destination = outcome.ride_id, origin, destination
         return reports
 
     def _drive(self, streets: _Streets, car: _Car, now: int) -> Report:
@@ -97,8 +96,7 @@ class Traffic:
         # No ride of another run has the same name: it may still be known there.
         ride_id = f"{streets.name}-ride-{self._seed:x}-{self._requests}"
         origin = self._near(CENTRES[streets.name], self._random.choice((600, 600, 2500, 7000)))
-        streets.origins[ride_id] = origin
-        streets.destinations[ride_id] = self._near(origin, 1800)
+        streets.trips[ride_id] = (origin, self._near(origin, 1800))
         user_id = f"{streets.name}-user-{self._random.randrange(1000)}"
         return self._report(now, REQUEST, origin, user_id=user_id, ride_id=ride_id)
 
