@@ -138,6 +138,14 @@ def test_what_is_no_database_is_refused_in_one_message(capture: Capture, path: P
     assert "name the file of a SQLite database" in capture.refused()
 
 
+@pytest.mark.parametrize("columns", ["acount", "account@when"])
+def test_a_column_that_the_table_has_not_is_refused(capture: Capture, execute: Execute, columns: str) -> None:
+    execute("INSERT INTO notes (account) VALUES ('ann')")
+    capture.tables = (f"notes={columns}",)
+    column = columns.removeprefix("account@")
+    assert f"table notes has no column {column}: it has id, account" in capture.refused()
+
+
 def test_a_log_that_is_gone_is_told_of_in_one_message(capture: Capture, execute: Execute) -> None:
     execute("INSERT INTO notes (account) VALUES ('ann')")
     process = capture.start()

@@ -37,7 +37,6 @@ def _with_build(build: Any, count: int = 1) -> Pipeline:
     return replace(PIPELINE, queries=tuple(Query(f"{query.name}-{n}", build, query.sink) for n in range(count)))
 
 
-@pytest.mark.timeout(120)
 def test_what_is_stopped_while_it_works_off_a_backlog_begins_no_other_query(
     pipeline_spark: Any, ottla_target: Target, tmp_path: Path
 ) -> None:
@@ -65,7 +64,6 @@ def _announced(query: Query, begun: threading.Event) -> Query:
     return replace(query, build=build)
 
 
-@pytest.mark.timeout(120)
 def test_a_generator_that_dies_ends_the_run_and_the_last_report_says_that_it_ended(
     pipeline_spark: Any, ottla_target: Target, tmp_path: Path
 ) -> None:
@@ -98,7 +96,6 @@ def test_a_generator_that_dies_ends_the_run_and_the_last_report_says_that_it_end
     assert told() == {"ended"}
 
 
-@pytest.mark.timeout(120)
 def test_what_is_left_out_is_counted(drive: Drive, pipeline_spark: Any, ottla_target: Target) -> None:
     renew_topics(PIPELINE, ottla_target.bootstrap)
     prepare_topics([PIPELINE], drive.place().brokers)
@@ -142,7 +139,6 @@ def test_a_query_that_cannot_be_built_or_fails_is_told_by_its_name(pipeline_spar
     assert "\n" not in str(failure.value)
 
 
-@pytest.mark.timeout(120)
 def test_spark_that_does_not_start_is_told_with_what_java_said(
     spark_home: Path, ottla_target: Target, tmp_path: Path
 ) -> None:

@@ -38,6 +38,14 @@ class Table:
     key: str
     time: str | None = None
 
+    def check(self, row: Row) -> None:
+        """Refuse a row without these columns: it would go to some partition, or to some time."""
+        for column in (self.key, self.time):
+            if column is not None and column not in row:
+                raise CaptureError(
+                    f"table {self.name} has no column {column}: it has {', '.join(row)}; correct it in --table"
+                )
+
 
 class Operation(StrEnum):
     """How a row came to be as it is. Rows that were there before capture began are of the snapshot."""

@@ -181,6 +181,7 @@ class _Shipping:
         if self.waiting == 0:
             self._producer.begin_transaction()
         table = self._tables[change.table]
+        table.check(change.after or change.before or {})
         for key, part in change.by_key(table.key):
             value = part.to_json(self._incarnation, self._numbers.next(part.position), table.time)
             key_bytes = None if key is None else str(key).encode()

@@ -63,9 +63,9 @@ def load_topics(
         from ottla.pipelines.ingestion.loading import offsets_of, plan, run_tasks
 
         place = _lake(lake)
+        tasks = list(plan(cluster.properties(), topics, place.state(), records))
         try:
             spark = spark_session(master=master)
-            tasks = list(plan(cluster.properties(), topics, place.state(), records))
             with ProgressBar("loading", offsets_of(tasks), is_quiet=json) as bar:
                 gone = run_tasks(spark, cluster.properties(), tasks, place, lambda done: bar.advance(done, done))
         except PipelineError as error:
