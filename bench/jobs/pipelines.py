@@ -16,7 +16,9 @@ from tests.peers.paths import SPARK_CONNECTOR_LIBS, require_libs
 
 from bench.job import Figures, Specification, job_main
 from bench.jobs.processor_time import tree_processor_seconds
+from ottla import Admin
 from ottla.pipelines.frame import catalogue, job
+from ottla.pipelines.frame.pipeline import Pipeline
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.session import spark_session
 
@@ -48,9 +50,10 @@ def drain(spark: Any, specification: Specification) -> Figures:
         seconds = time.perf_counter() - started
         used = tree_processor_seconds() - processor
     told = [_told(query) for query in queries]
-    # The last query is the one of rejects, which reads every record of every input.
-    if told[-1]["rows"] != events:
-        raise RuntimeError(f"{pipeline.name} read {told[-1]['rows']} of {events} events")
+    # The last query is the one of rejects, which reads every record of every input and of every table.
+    there = _records_of(pipeline, specification["bootstrap"])
+    if told[-1]["rows"] != there:
+        raise RuntimeError(f"{pipeline.name} read {told[-1]['rows']} of {there} records")
     took = [took_ms for query in told for took_ms in query["batches_ms"]]
     return {
         "rate": events / seconds,
@@ -62,6 +65,14 @@ def drain(spark: Any, specification: Specification) -> Figures:
         "state_rows": sum(query["state_rows"] for query in told),
         "queries": told,
     }
+
+
+def _records_of(pipeline: Pipeline, bootstrap: str) -> int:
+    names = [one.topic.name for one in pipeline.inputs] + [one.topic.name for one in pipeline.tables]
+    with Admin(bootstrap) as admin:
+        topics = admin.describe_topics(names).raise_for_errors()
+        ends = admin.list_offsets([(name, one.partition) for name in names for one in topics[name].partitions])
+        return sum(end.offset for end in ends.raise_for_errors().values() if end is not None)
 
 
 def _told(query: Any) -> Figures:
