@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import struct
 import threading
@@ -74,6 +75,22 @@ class Stopwatch:
             raise LibraryError(f"expected {self.expected} records, {len(self.took)} came")
         counted = sorted(self.took[self.warm :])
         return {"p50_ms": counted[len(counted) // 2] * 1000, "p99_ms": counted[len(counted) * 99 // 100] * 1000}
+
+
+async def pace_in_loop(stopwatch: Stopwatch, rate_per_second: int, send: Callable[[bytes], object]) -> None:
+    """The same as `pace` for who sends from a loop, where no other thread is in between."""
+    deadline = time.monotonic() + SILENCE_SECONDS
+    while not stopwatch.is_ready.is_set():
+        if time.monotonic() > deadline:
+            raise LibraryError(f"no record came within {SILENCE_SECONDS} s")
+        send(value_of(_NOT_COUNTED))
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.2)
+    due = time.perf_counter()
+    for number in range(stopwatch.expected):
+        due += 1 / rate_per_second
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        send(value_of(number))
 
 
 def pace(stopwatch: Stopwatch, rate_per_second: int, send: Callable[[bytes], object]) -> None:

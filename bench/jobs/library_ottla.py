@@ -18,6 +18,7 @@ from bench.jobs.library import (
     LibraryError,
     Stopwatch,
     pace,
+    pace_in_loop,
     peak_megabytes,
     rate,
 )
@@ -173,7 +174,6 @@ def latency(specification: Specification) -> Figures:
 async def latency_async(specification: Specification) -> Figures:
     topic, rate_per_second = specification["topic"], specification["rate"]
     stopwatch = Stopwatch(rate_per_second, specification["seconds"])
-    loop = asyncio.get_running_loop()
     async with (
         AsyncConsumer(specification["bootstrap"]) as consumer,
         AsyncProducer(**_producing(specification, 0)) as producer,
@@ -187,11 +187,8 @@ async def latency_async(specification: Specification) -> Figures:
                 if stopwatch.is_done:
                     return
 
-        def send(value: bytes) -> None:
-            loop.call_soon_threadsafe(producer.send, topic, value, None, None, None, 0)
-
-        receiving = loop.create_task(receive())
-        await asyncio.to_thread(pace, stopwatch, rate_per_second, send)
+        receiving = asyncio.create_task(receive())
+        await pace_in_loop(stopwatch, rate_per_second, lambda value: producer.send(topic, value, partition=0))
         await receiving
     return stopwatch.figures()
 
