@@ -18,7 +18,7 @@ from bench.job import Figures, Specification, job_main
 from bench.jobs.processor_time import tree_processor_seconds
 from ottla import Admin
 from ottla.pipelines.frame import catalogue, job
-from ottla.pipelines.frame.pipeline import Pipeline
+from ottla.pipelines.frame.pipeline import Pipeline, Source
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.session import spark_session
 
@@ -68,7 +68,8 @@ def drain(spark: Any, specification: Specification) -> Figures:
 
 
 def _records_of(pipeline: Pipeline, bootstrap: str) -> int:
-    names = [one.topic.name for one in pipeline.inputs] + [one.topic.name for one in pipeline.tables]
+    sources: tuple[Source, ...] = (*pipeline.inputs, *pipeline.tables)
+    names = [one.topic.name for one in sources]
     with Admin(bootstrap) as admin:
         topics = admin.describe_topics(names).raise_for_errors()
         ends = admin.list_offsets([(name, one.partition) for name in names for one in topics[name].partitions])

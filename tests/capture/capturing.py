@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 from tests.peers.paths import REPOSITORY
+from tests.waiting import tries
 
 from ottla import Consumer, TopicPartition
 
@@ -121,7 +122,7 @@ def is_whole(got: list[Step], commits: list[list[Step]]) -> bool:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    deadline = monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert monotonic() < deadline, "what was waited for did not come"
-        sleep(0.02)
+    for _ in tries(PATIENCE_SECONDS, 0.02):
+        if condition():
+            return
+    raise AssertionError("what was waited for did not come")

@@ -12,11 +12,11 @@ from ottla.cli.connecting import (
     Settings,
     Timeout,
     WrongUsage,
+    pairs,
     target,
 )
 from ottla.cli.output import Output
 from ottla.cli.running import run_admin, tell_results
-from ottla.cli.topics import pairs
 
 if TYPE_CHECKING:
     from ottla.client.admin import AsyncAdmin, ConfigResource

@@ -1,8 +1,9 @@
 """How a command reaches its cluster: the options that all of them share, as settings of the clients."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,18 +15,21 @@ DEFAULT_TIMEOUT_SECONDS = 15.0
 CONNECTION = "Connection"
 OUTPUT = "Output"
 
-Bootstrap = Annotated[
-    str | None,
-    typer.Option(
+
+def bootstrap_option(help: str, *more_names: str) -> Any:  # noqa: A002  # as typer has it
+    return typer.Option(
         "--bootstrap-server",
+        *more_names,
         "-b",
         metavar="HOST:PORT,...",
         envvar=BOOTSTRAP_VARIABLE,
-        help=f"Some brokers of the cluster.  [default: {DEFAULT_BOOTSTRAP}]",
+        help=f"{help}  [default: {DEFAULT_BOOTSTRAP}]",
         show_default=False,
         rich_help_panel=CONNECTION,
-    ),
-]
+    )
+
+
+Bootstrap = Annotated[str | None, bootstrap_option("Some brokers of the cluster.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -66,6 +70,19 @@ class WrongUsage(Exception):
     """What was asked for cannot be meant; the text says what could be."""
 
 
+def pairs(
+    given: Iterable[str] | None, option: str = "--set", example: str = "retention.ms=3600000"
+) -> list[tuple[str, str]]:
+    """What was given as key=value, without blanks around either."""
+    found = []
+    for one in given or ():
+        key, separator, value = one.partition("=")
+        if not separator or not key.strip():
+            raise WrongUsage(f"{option} {one}: it must look like key=value, such as {option} {example}")
+        found.append((key.strip(), value.strip()))
+    return found
+
+
 @dataclass(frozen=True)
 class Target:
     """A cluster, and the settings to reach it with; later ones win."""
@@ -80,11 +97,7 @@ class Target:
         otherwise."""
         properties: dict[str, object] = {name.replace("_", "."): value for name, value in own.items()}
         properties |= self._from_file()
-        for setting in self.settings:
-            key, separator, value = setting.partition("=")
-            if not separator or not key.strip():
-                raise WrongUsage(f"-X {setting}: it must look like key=value, such as -X client.id=me")
-            properties[key.strip()] = value.strip()
+        properties |= pairs(self.settings, "-X", "client.id=me")
         if self.bootstrap:
             properties["bootstrap.servers"] = self.bootstrap
         properties.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)

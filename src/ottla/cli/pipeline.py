@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.connecting import (
-    BOOTSTRAP_VARIABLE,
-    CONNECTION,
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_SECONDS,
     ConfigFile,
     Json,
     Settings,
     WrongUsage,
+    bootstrap_option,
+    pairs,
     target,
 )
 from ottla.cli.output import Output, size_text, table_of
@@ -56,17 +55,7 @@ SomeNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME...]", autocompletion=complete_name, show_default=False)
 ]
 Bootstrap = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap-server",
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT,...",
-        envvar=BOOTSTRAP_VARIABLE,
-        help=f"Some brokers of the cluster, Ottla's or Apache Kafka's.  [default: {DEFAULT_BOOTSTRAP}]",
-        show_default=False,
-        rich_help_panel=CONNECTION,
-    ),
+    str | None, bootstrap_option("Some brokers of the cluster, Ottla's or Apache Kafka's.", "--bootstrap")
 ]
 Duration = Annotated[
     str | None, typer.Option("--for", metavar="TIME", help="End after so long, such as 60s or 5m.", show_default=False)
@@ -155,7 +144,7 @@ def run_pipelines(
             chosen(names),
             _place(brokers_of(bootstrap, settings, config_file), data, source, most_per_batch),
             master=master,
-            settings=settings_of(conf),
+            settings=dict(pairs(conf, "--conf", "spark.executor.memory=2g")),
             every=f"{seconds_of(every)} seconds",
             is_once=once,
             seconds=None if duration is None else seconds_of(duration),
@@ -292,16 +281,6 @@ def _place(brokers: dict[str, object], data: str, source: str, most_per_batch: i
 
     bootstrap = str(brokers.pop("bootstrap.servers"))
     return Place(bootstrap, absolute(data), source, most_per_batch, brokers)
-
-
-def settings_of(given: list[str] | None) -> dict[str, str]:
-    settings = {}
-    for one in given or ():
-        key, separator, value = one.partition("=")
-        if not separator or not key.strip():
-            raise WrongUsage(f"--conf {one}: it must look like key=value, such as --conf spark.executor.memory=2g")
-        settings[key.strip()] = value.strip()
-    return settings
 
 
 def seconds_of(text: str) -> float:

@@ -13,6 +13,7 @@ from ottla.cli.connecting import (
     Settings,
     Timeout,
     WrongUsage,
+    pairs,
     target,
 )
 from ottla.cli.output import Output
@@ -269,14 +270,3 @@ def confirmed(question: str) -> bool:
     import sys
 
     return sys.stdin.isatty() and typer.confirm(question, err=True)
-
-
-def pairs(given: list[str] | None, option: str = "--set") -> list[tuple[str, str]]:
-    """What was given as key=value."""
-    found = []
-    for one in given or ():
-        key, separator, value = one.partition("=")
-        if not separator or not key.strip():
-            raise WrongUsage(f"{option} {one}: it must look like key=value, such as {option} retention.ms=3600000")
-        found.append((key.strip(), value.strip()))
-    return found

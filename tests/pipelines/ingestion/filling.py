@@ -43,12 +43,18 @@ def fill(target: Target, topic: str, count: int) -> None:
                 headers={"number": b"%d" % number} if number % 10 == 0 else None,
                 timestamp=START_MS + number * _HOURS_MS // count,
             )
+    transactions(target, topic, True, False, True, records=50)
+
+
+def transactions(target: Target, topic: str, *fates: bool, records: int) -> None:
+    """Each of so many records and its end, which is an offset, too. Those that are not kept are aborted."""
+    producer: Producer[bytes, bytes]
     with Producer(target.bootstrap, transactional_id=topic) as producer:
         producer.init_transactions()
-        for is_kept in (True, False, True):
+        for number, is_kept in enumerate(fates):
             producer.begin_transaction()
-            for number in range(50):
-                producer.send(topic, b"in a transaction %d" % number, timestamp=START_MS)
+            for record in range(records):
+                producer.send(topic, b"%d of transaction %d" % (record, number), timestamp=START_MS)
             # What is aborted is in the log as well.
             producer.flush()
             if is_kept:

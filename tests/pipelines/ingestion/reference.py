@@ -64,7 +64,12 @@ def lake_rows(directory: str | Path, topic: str) -> Seen:
     return rows_of(read_table(lake.directory, [file for file in lake.state().files.values() if file.topic == topic]))
 
 
-def is_the_topic(bootstrap: str, topic: str, lake: Lake) -> bool:
+def has_all(bootstrap: str, topic: str, lake: Lake) -> bool:
+    """Whether the lake has every record of the topic, once, and nothing else of it."""
+    return lake_rows(lake.directory, topic) == records_of(bootstrap, topic)
+
+
+def has_many(bootstrap: str, topic: str, lake: Lake) -> bool:
     """The same for many records: a partition at a time, as columns."""
     files = [file for file in lake.state().files.values() if file.topic == topic]
     stored = read_table(lake.directory, files)

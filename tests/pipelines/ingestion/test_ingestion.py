@@ -61,6 +61,10 @@ def test_a_batch_that_is_repeated_after_a_crash_is_in_the_lake_once(
     assert deltalake.DeltaTable(directory).to_pyarrow_table().num_rows == len(events)
 
 
+def _has_all(view: FreshView, target: Target, topic: str) -> bool:
+    return reference.rows_of(view.records(topic)) == reference.records_of(target.bootstrap, topic)
+
+
 def test_the_view_has_partitions_that_are_added_later(
     pipeline_spark: Any, ottla_target: Target, tmp_path: Path
 ) -> None:
@@ -68,20 +72,16 @@ def test_the_view_has_partitions_that_are_added_later(
     lake = Lake(tmp_path / "lake")
     fill(ottla_target, topic, 50)
     with FreshView(ottla_target.bootstrap, [topic], lake) as view:
-
-        def is_right() -> bool:
-            return reference.rows_of(view.records(topic)) == reference.records_of(ottla_target.bootstrap, topic)
-
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
         for partitions in (2, 3):
             ottla_target.admin.create_partitions({topic: partitions}).raise_for_errors()
             # In memory the first time, in the lake before the view hears of it the second time.
             fill(ottla_target, topic, 200)
             if partitions == 3:
                 load(pipeline_spark, ottla_target, topic, lake)
-            assert is_right()
+            assert _has_all(view, ottla_target, topic)
         fill(ottla_target, topic, 100)
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
 
 
 def test_the_view_has_what_is_left_of_a_topic(ottla_target: Target, tmp_path: Path) -> None:
@@ -101,19 +101,15 @@ def test_the_view_has_every_record_once_while_the_lake_grows(
     lake = Lake(tmp_path / "lake")
     fill(ottla_target, topic, 300)
     with FreshView(ottla_target.bootstrap, [topic], lake) as view:
-
-        def is_right() -> bool:
-            return reference.rows_of(view.records(topic)) == reference.records_of(ottla_target.bootstrap, topic)
-
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
         load(pipeline_spark, ottla_target, topic, lake, records_a_task=100)
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
         fill(ottla_target, topic, 200)
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
         compact(lake, least_files=2)
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
         load(pipeline_spark, ottla_target, topic, lake)
-        assert is_right()
+        assert _has_all(view, ottla_target, topic)
         since = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(hours=3)
         recent = view.records(topic, since).column("timestamp").to_pylist()
         # The last of four hours, of both.

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from tests.pipelines.ingestion import reference
-from tests.pipelines.ingestion.filling import brokers, fill, load, records
+from tests.pipelines.ingestion.filling import brokers, fill, load, records, transactions
 from tests.spark.conftest import Target
 from tests.unit.cli.command_line import CommandLine
 
-from ottla import Consumer, Producer
+from ottla import Consumer
 from ottla.client.errors import Unfinished
 from ottla.pipelines.ingestion import loading
 from ottla.pipelines.ingestion.coverage import Range
@@ -40,27 +40,6 @@ def _stream(spark: Any, target: Target, topic: str, lake: Lake, *batches: Range)
         ingest(everything.where(f"offset >= {start} AND offset < {end}"), lake, brokers(target))
 
 
-def _transactions(target: Target, topic: str, *fates: bool) -> None:
-    """Each of nine records and its end, which is an offset, too."""
-    producer: Producer[bytes, bytes]
-    with Producer(target.bootstrap, transactional_id=topic) as producer:
-        producer.init_transactions()
-        for number, is_kept in enumerate(fates):
-            producer.begin_transaction()
-            for record in range(9):
-                producer.send(topic, b"%d of %d" % (record, number))
-            # What is aborted is in the log as well.
-            producer.flush()
-            if is_kept:
-                producer.commit_transaction()
-            else:
-                producer.abort_transaction()
-
-
-def _has_all(target: Target, topic: str, lake: Lake) -> bool:
-    return reference.lake_rows(lake.directory, topic) == reference.records_of(target.bootstrap, topic)
-
-
 def test_a_stream_finds_what_a_load_has_put_before_it(
     pipeline_spark: Any, ottla_target: Target, tmp_path: Path
 ) -> None:
@@ -70,7 +49,7 @@ def test_a_stream_finds_what_a_load_has_put_before_it(
     _load(ottla_target, topic, lake, (100, 150), (200, 220))
     for _ in range(2):
         ingest(records(pipeline_spark, ottla_target, topic), lake, brokers(ottla_target))
-        assert _has_all(ottla_target, topic, lake)
+        assert reference.has_all(ottla_target.bootstrap, topic, lake)
         ((start, _),) = lake.state().covered[topic, 0]
         assert start == 0
 
@@ -81,11 +60,11 @@ def test_a_stream_goes_on_where_no_record_is_before_what_a_load_has(
 ) -> None:
     topic = ottla_target.topic(1)
     lake = Lake(tmp_path / "lake")
-    _transactions(ottla_target, topic, *fates)
+    transactions(ottla_target, topic, *fates, records=9)
     # What comes before each range ends with an offset that has no record.
     _load(ottla_target, topic, lake, (20, 30), (40, 60))
     _stream(pipeline_spark, ottla_target, topic, lake, (0, 25), (25, 50), (50, 100))
-    assert _has_all(ottla_target, topic, lake)
+    assert reference.has_all(ottla_target.bootstrap, topic, lake)
 
 
 def test_a_stream_goes_on_where_records_before_what_a_load_has_were_deleted(
@@ -119,7 +98,7 @@ def test_a_load_that_a_stream_overtakes_does_the_rest(
     _load(ottla_target, topic, lake, (0, 400))
     assert lake.state().cut((topic, 0)) == 400
     _stream(pipeline_spark, ottla_target, topic, lake, (0, 1000))
-    assert _has_all(ottla_target, topic, lake)
+    assert reference.has_all(ottla_target.bootstrap, topic, lake)
 
 
 def test_a_load_takes_what_is_left_of_a_topic_and_says_what_was_deleted(
@@ -149,7 +128,7 @@ def test_a_load_goes_on_where_records_are_deleted_while_it_reads(
 ) -> None:
     topic = ottla_target.topic(1)
     lake = Lake(tmp_path / "lake")
-    _transactions(ottla_target, topic, *(True,) * 30)
+    transactions(ottla_target, topic, *(True,) * 30, records=9)
     everything = reference.records_of(ottla_target.bootstrap, topic)
     tables = Consumer.tables
 

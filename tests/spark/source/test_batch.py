@@ -83,6 +83,8 @@ def _wait_for_the_cleaner(target: Target, topic: str, written: int) -> None:
     for _ in tries():
         if target.admin.describe_configs(resource)[resource]["cleanup.policy"].value == "delete":
             break
+    else:
+        pytest.fail("the log is compacted on")
 
 
 def test_records_that_were_deleted(spark: Any, target: Target) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-from ottla.pipelines.frame.pipeline import DEAD_LETTERS, LATE_EVENTS, REJECTED, Input, Pipeline, Table
+from ottla.pipelines.frame.pipeline import DEAD_LETTERS, LATE_EVENTS, REJECTED, Pipeline, Source, Table
 from ottla.pipelines.frame.schemas import fields_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MOST_KEY_CHARACTERS = 1_000
 MOST_KEY_BYTES = 100_000
 
 
-def verdict(pipeline: Pipeline, sources: tuple[Input | Table, ...]) -> Column:
+def verdict(pipeline: Pipeline, sources: tuple[Source, ...]) -> Column:
     """Null for what is accepted, `late`, or what is wrong. Takes the columns of `Streams.raw`."""
     return F.coalesce(*(F.when(F.col("topic") == one.topic.name, _verdict_of(one, pipeline)) for one in sources))
 
@@ -47,7 +47,7 @@ def row_verdict(table: Table) -> Column:
     return F.coalesce(keyless, F.when(F.col("value").isNotNull(), F.coalesce(*_faults(table))))
 
 
-def _verdict_of(one: Input | Table, pipeline: Pipeline) -> Column:
+def _verdict_of(one: Source, pipeline: Pipeline) -> Column:
     if isinstance(one, Table):
         return row_verdict(one)
     sent_ms = F.unix_millis("timestamp")
@@ -61,7 +61,7 @@ def _verdict_of(one: Input | Table, pipeline: Pipeline) -> Column:
     )
 
 
-def _faults(one: Input | Table) -> list[Column]:
+def _faults(one: Source) -> list[Column]:
     """What is wrong with a value, each null where it is not."""
     fields = fields_of(one)
     required = [field for field in fields.fields if field.name not in one.optional]

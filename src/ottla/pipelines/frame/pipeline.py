@@ -41,24 +41,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Input:
-    """A topic of events. `fields` are in Spark's DDL, beside `event_id` and `event_time`, which all events have."""
-
-    topic: Topic
-    fields: str
-    optional: frozenset[str] = frozenset()
-    rules: tuple[Rule, ...] = ()
-
-    @property
-    def ddl(self) -> str:
-        return f"{EVENT_FIELDS}, {self.fields}"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A compacted topic that events are joined with: the last record of a key is its row. `fields` and `rules` are as
-    those of an `Input`, but rows are no events: they have neither `event_id` nor `event_time`. `key` is the record's,
-    in rules too."""
+class Source:
+    """A topic that is read and judged. `fields`, of the JSON in its values, are in Spark's DDL."""
 
     topic: Topic
     fields: str
@@ -68,6 +52,21 @@ class Table:
     @property
     def ddl(self) -> str:
         return self.fields
+
+
+@dataclass(frozen=True)
+class Input(Source):
+    """A topic of events. All of them have `event_id` and `event_time`, beside `fields`."""
+
+    @property
+    def ddl(self) -> str:
+        return f"{EVENT_FIELDS}, {self.fields}"
+
+
+@dataclass(frozen=True)
+class Table(Source):
+    """A compacted topic that events are joined with: the last record of a key is its row. Rows are no events: they have
+    neither `event_id` nor `event_time`. `key` is the record's, in rules too."""
 
 
 @dataclass(frozen=True)

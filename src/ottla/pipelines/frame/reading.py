@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.frame.judging import row_verdict, verdict
-from ottla.pipelines.frame.pipeline import Input, Pipeline, Table
+from ottla.pipelines.frame.pipeline import Pipeline, Source
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.schemas import RECORD, fields_of, merged_fields, struct_of
 
@@ -62,7 +62,7 @@ class Streams:
         last = rows.groupBy("key").agg(newest.alias("last")).select("key", "last.*")
         return last.where(F.col("value").isNotNull() & row_verdict(table).isNull()).drop("value")
 
-    def _inputs(self, inputs: tuple[Input | Table, ...], record: str) -> "DataFrame":
+    def _inputs(self, inputs: tuple[Source, ...], record: str) -> "DataFrame":
         return self._stream([one.topic.name for one in inputs], merged_fields(inputs), record)
 
     def _stream(self, topics: list[str], fields: StructType, record: str) -> "DataFrame":

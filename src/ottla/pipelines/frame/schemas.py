@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import StructField, StructType
 
-from ottla.pipelines.frame.pipeline import Input, Table
+from ottla.pipelines.frame.pipeline import Source
 
 RECORD = "key BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
@@ -14,12 +14,12 @@ def struct_of(ddl: str) -> StructType:
     return found
 
 
-def fields_of(one: Input | Table) -> StructType:
+def fields_of(one: Source) -> StructType:
     """Of an event of this input, or a row of this table."""
     return struct_of(one.ddl)
 
 
-def merged_fields(inputs: tuple[Input | Table, ...]) -> StructType:
+def merged_fields(inputs: tuple[Source, ...]) -> StructType:
     """Of a record of any of these; those that one of them does not have are null there."""
     merged: dict[str, StructField] = {}
     for one in inputs:
