@@ -70,7 +70,7 @@ def test_compacted_topics_with_holes(spark: Any, target: Target) -> None:
 def _wait_for_the_cleaner(target: Target, topic: str, written: int) -> None:
     """New segments are begun by new records. Afterwards the log stays as it is, for as long as it is looked at."""
     with Consumer(target.bootstrap) as consumer, Producer(target.bootstrap, linger_ms=0) as producer:
-        for attempt in range(300):
+        for attempt in tries(pause_seconds=0.1):
             producer.send(topic, b"%d" % attempt, key=b"roller").result(30)
             consumer.assign([(topic, 0, 0)])
             if consumer.to_arrow().num_rows < written // 2:
