@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ottla-data
 PORT ?= 9092
-SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.pyx src/ottla/records/*.pxi src/ottla/records/*.h)
+SOURCES := pyproject.toml setup.py $(shell find src -name "*.pyx" -o -name "*.pxi" -o -name "*.h")
 COMPILED := $(shell sed -n 's/^    "\(ottla\.[a-z_.]*\)",$$/\1/p' setup.py | sed 's|\.|/|g; s|^|src/|; s|$$|.py|')
 
 .PHONY: help setup run broker test check compat bench fuzz soak clean

@@ -1,7 +1,8 @@
 """Builds what is compiled; everything else about the package is in pyproject.toml.
 
 - `ottla.records._native`, the compiled twin of the record code, `ottla.client.producer._native`, that of the
-  producer's way of a record into its batch, and `ottla.client.consumer._native`, that of the consumer's records.
+  producer's way of a record into its batch, `ottla.client.consumer._native`, that of the consumer's records, and
+  `ottla.protocol._native`, that of the codecs of all messages.
 - The modules on the way of a produced and a fetched batch, in the broker and in the clients, compiled from the very
   `.py` files that would run otherwise: the same behaviour with fewer instructions, and no twin to keep in step.
 
@@ -22,6 +23,7 @@ from setuptools.command.build_ext import build_ext
 RECORDS = "src/ottla/records"
 CONSUMER = "src/ottla/client/consumer"
 PRODUCER = "src/ottla/client/producer"
+PROTOCOL = "src/ottla/protocol"
 AWAIT = "src/ottla/client/_await.pxi"
 HOT_MODULES = (
     "ottla.broker.api.fetch",
@@ -54,9 +56,11 @@ HOT_MODULES = (
     "ottla.client.producer.idle_topics",
     "ottla.client.producer.metrics",
     "ottla.client.producer.partitions",
+    "ottla.client.producer.room",
     "ottla.client.producer.sender",
     "ottla.client.producer.sequences",
     "ottla.client.producer.shipment",
+    "ottla.client.producer.unknown_topics",
     "ottla.client.producer.waiting",
     "ottla.client.producer.waking",
     "ottla.client.sync.lent_loop",
@@ -166,6 +170,12 @@ def extensions() -> list[Extension]:
         include_dirs=[RECORDS],
         extra_compile_args=FLAGS,
     )
+    protocol = Extension(
+        "ottla.protocol._native",
+        [f"{PROTOCOL}/_native.pyx"],
+        depends=[f"{PROTOCOL}/_native_decoder.pxi", f"{PROTOCOL}/_native_encoder.pxi"],
+        extra_compile_args=FLAGS,
+    )
     hot = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=HOT_FLAGS) for name in HOT_MODULES]
     try:
         from Cython.Build import cythonize
@@ -176,7 +186,7 @@ def extensions() -> list[Extension]:
     # Annotations are for people and type checkers: they must not change what a compiled module does.
     directives = {"language_level": 3, "annotation_typing": False, "binding": True}
     built = [
-        *cythonize([native, consumer, producer], build_dir="build/cython"),
+        *cythonize([native, consumer, producer, protocol], build_dir="build/cython"),
         *cythonize(
             hot,
             build_dir="build/cython",

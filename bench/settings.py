@@ -55,6 +55,8 @@ class Settings:
     library_async_records: int = 200_000
     library_table_records: int = 5_000_000
     library_drain_bytes: int = 5 * GIB
+    # of latencies, for the same reason as above
+    library_pairs: int = 3
     spark_records: int = 3_000_000
     spark_partitions: tuple[int, ...] = (1, 50)
     spark_record_bytes: tuple[int, ...] = (1_000, 10_000)
@@ -103,6 +105,7 @@ def quick(rounds: int | None = None) -> Settings:
         library_async_records=50_000,
         library_table_records=500_000,
         library_drain_bytes=512 * MIB,
+        library_pairs=1,
         spark_records=300_000,
         spark_partitions=(1,),
         spark_record_bytes=(1_000,),

@@ -34,9 +34,15 @@ _topic_numbers = itertools.count(1)
 def pytest_sessionstart() -> None:
     """Refuse to test compiled modules that are older than their source."""
     for compiled in (REPOSITORY / "src").rglob("*.so"):
-        source = compiled.with_name(compiled.name.partition(".")[0] + ".py")
-        if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
-            raise pytest.UsageError(f"{source.relative_to(REPOSITORY)} is newer than its compiled form: run make setup")
+        name = compiled.name.partition(".")[0]
+        sources = [compiled.with_name(f"{name}.py")]
+        if name == "_native":
+            sources = [one for one in compiled.parent.iterdir() if one.suffix in (".pyx", ".pxi", ".h")]
+        for source in sources:
+            if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
+                raise pytest.UsageError(
+                    f"{source.relative_to(REPOSITORY)} is newer than its compiled form: run make setup"
+                )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -78,19 +78,24 @@ class Stopwatch:
 
 
 async def pace_in_loop(stopwatch: Stopwatch, rate_per_second: int, send: Callable[[bytes], object]) -> None:
-    """The same as `pace` for who sends from a loop, where no other thread is in between."""
-    deadline = time.monotonic() + SILENCE_SECONDS
-    while not stopwatch.is_ready.is_set():
-        if time.monotonic() > deadline:
-            raise LibraryError(f"no record came within {SILENCE_SECONDS} s")
-        send(value_of(_NOT_COUNTED))
-        await asyncio.sleep(0.05)
-    await asyncio.sleep(0.2)
-    due = time.perf_counter()
-    for number in range(stopwatch.expected):
-        due += 1 / rate_per_second
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        send(value_of(number))
+    """The same as `pace` for who sends from a loop: a coroutine sends, and the time of a value begins in it.
+
+    When it is due is told by a thread. The timers of a loop have the resolution of a millisecond, so that a coroutine
+    that sleeps from value to value sends them in pairs.
+    """
+    loop, due = asyncio.get_running_loop(), asyncio.Semaphore(0)
+
+    def tell(_: bytes) -> None:
+        loop.call_soon_threadsafe(due.release)
+
+    telling = asyncio.create_task(asyncio.to_thread(pace, stopwatch, rate_per_second, tell))
+    counted = 0
+    while counted < stopwatch.expected:
+        await due.acquire()
+        is_ready = stopwatch.is_ready.is_set()
+        send(value_of(counted if is_ready else _NOT_COUNTED))
+        counted += is_ready
+    await telling
 
 
 def pace(stopwatch: Stopwatch, rate_per_second: int, send: Callable[[bytes], object]) -> None:

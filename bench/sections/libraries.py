@@ -70,7 +70,8 @@ def steps(bench: Bench) -> list[Step]:
             text = f"{measurement.library}: {measurement.key}, {round_text(number, counted, rounds)}"
             work = partial(measure, bench, measurement, counted)
             planned.append(Step(text, f"{measurement.key} by {measurement.library}", work))
-    for number, counted in bench.rounds():
+    rounds *= bench.settings.library_pairs
+    for number, counted in bench.rounds(rounds):
         for library, what in ((CONFLUENT, "latency"), (OTTLA_CLIENT, "latency"), (OTTLA_CLIENT, "latency_async")):
             text = f"{library}: {what}, {round_text(number, counted, rounds)}"
             planned.append(Step(text, f"{what} of {library}", partial(measure_latency, bench, library, what, counted)))

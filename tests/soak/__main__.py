@@ -53,6 +53,16 @@ acknowledged record must be there, once, in order, and where its acknowledgement
         "nothing lost",
     ),
     Part(
+        "Clients",
+        """\
+Ottla's clients write and read while a broker of Ottla, and one of Apache Kafka, is killed, restarted and slowed, 10
+times each: nothing that was acknowledged is lost, nothing comes twice, and every partition keeps its order.""",
+        "tests/compat/client/faces/test_trouble.py",
+        "troubles",
+        "60",
+        "nothing lost",
+    ),
+    Part(
         "Exactly once",
         """\
 Jobs that read, write and commit in transactions, in Python and in Java, two at a time, are killed and started again,

@@ -50,6 +50,15 @@ def _minimum_field_size(one: Field, version: int, flexible: bool) -> int:
     return 2 if one.type is STRING else 4
 
 
+def smallest_element(element: WireType | StructType, version: int, flexible: bool) -> int:
+    """The fewest bytes of one element of an array."""
+    if isinstance(element, StructType):
+        return minimum_size(element, version, flexible)
+    if element is STRING:
+        return 1 if flexible else 2
+    return struct.calcsize(element.code)
+
+
 class _DecoderWriter:
     """Writes the text top down; `_run` holds the fixed-width reads that are not written yet."""
 
@@ -203,20 +212,13 @@ class _DecoderWriter:
         with self._size_before(one, "i", target):
             if self.flexible:
                 self.source.line("size -= 1")
-            self._check_count(one, self._smallest(one.type))
+            self._check_count(one, smallest_element(one.type, self.version, self.flexible))
             self.source.line(f"if not size: {target} = NO_ITEMS")
             with self.source.block("else:"):
                 if isinstance(one.type, WireType) and one.type.code:
                     self._numbers(one.type, target)
                 else:
                     self._elements(one, one.type, target)
-
-    def _smallest(self, element: WireType | StructType) -> int:
-        if isinstance(element, StructType):
-            return minimum_size(element, self.version, self.flexible)
-        if element is STRING:
-            return 1 if self.flexible else 2
-        return struct.calcsize(element.code)
 
     def _check_count(self, one: Field, smallest: int) -> None:
         """An element without a single byte of its own is counted as one, so that no count is unbounded."""

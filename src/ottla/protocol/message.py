@@ -10,9 +10,10 @@ versions of its request. The codec of a version is compiled when that version is
 import struct
 from typing import ClassVar, Self
 
+from ottla.protocol._twin import decoder_of, encoder_of
 from ottla.protocol.api_keys import ApiKey
-from ottla.protocol.decoder import Decoder, compile_decoder
-from ottla.protocol.encoder import Encoder, Part, compile_encoder
+from ottla.protocol.decoder import Decoder
+from ottla.protocol.encoder import Encoder, Part
 from ottla.protocol.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
 from ottla.protocol.schema import Struct
 from ottla.protocol.wire import Buffer
@@ -73,13 +74,13 @@ class Message(Struct):
     @classmethod
     def _compile_decoder(cls, version: int) -> Decoder:
         cls._check_version(version)
-        cls._decoders[version] = compile_decoder(cls, version, cls.is_flexible(version))
+        cls._decoders[version] = decoder_of(cls, version, cls.is_flexible(version))
         return cls._decoders[version]
 
     @classmethod
     def _compile_encoder(cls, version: int) -> Encoder:
         cls._check_version(version)
-        cls._encoders[version] = compile_encoder(cls, version, cls.is_flexible(version))
+        cls._encoders[version] = encoder_of(cls, version, cls.is_flexible(version))
         return cls._encoders[version]
 
     @classmethod

@@ -16,6 +16,7 @@ Nothing here reads or writes bytes: `ottla.protocol.decoder` and `encoder` compi
 """
 
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, Union, dataclass_transform, get_args, get_origin
 
@@ -164,10 +165,10 @@ class Struct(metaclass=StructType):
     __hash__ = None  # type: ignore[assignment]  # the way Python spells "not hashable"
 
     def __init__(self, **values: object) -> None:
-        """Compile the constructor of the class on its first use; it replaces this one from then on."""
-        constructor = _compile_constructor(type(self))
-        type.__setattr__(type(self), "__init__", constructor)
-        constructor(self, **values)
+        """Make the constructor of the class on its first use; it replaces this one from then on."""
+        from ottla.protocol._twin import equip
+
+        equip(type(self))(self, **values)
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -184,7 +185,7 @@ def _text(value: object) -> str:
     return f"<{len(value)} bytes>" if isinstance(value, memoryview) else repr(value)
 
 
-def _compile_constructor(cls: StructType) -> Any:
+def compile_constructor(cls: StructType) -> Callable[..., None]:
     source = Source(f"{cls.__module__}.{cls.__qualname__}.__init__")
     unset = source.constant("UNSET", UNSET)
     arguments = ["self", "*"] if cls.FIELDS else ["self"]

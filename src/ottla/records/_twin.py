@@ -4,13 +4,13 @@
 the first use says so: it works, but a hundred times slower.
 """
 
-import os
 import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ottla.records.errors import PureFallbackWarning
+from ottla.twins import is_plain_wanted, native_of
 
 __all__ = ["IS_NATIVE", "announced", "twin", "warn_if_fallback"]
 
@@ -50,17 +50,10 @@ if TYPE_CHECKING:
     from ottla.records import _native as twin
 
     IS_NATIVE = True
-elif os.environ.get("OTTLA_PURE") == "1":
-    from ottla.records import _pure as twin
-
-    IS_NATIVE = False
 else:
-    try:
-        from ottla.records import _native as twin
-
-        IS_NATIVE = True
-    except ImportError:
+    twin = native_of("ottla.records")
+    IS_NATIVE = twin is not None
+    if not IS_NATIVE:
         from ottla.records import _pure as twin
 
-        IS_NATIVE = False
-        _warning_is_due = True
+        _warning_is_due = not is_plain_wanted()

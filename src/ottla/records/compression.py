@@ -4,7 +4,7 @@
 |--------|-----------------------------------------------------------|-------------------------------------------|
 | gzip   | one member                                                | several members                           |
 | snappy | snappy-java's: a 16-byte header, then blocks of 32 KB     | one raw block, librdkafka's way           |
-| lz4    | one frame: independent 64 KB blocks, no checksum, no size | every valid frame, several frames         |
+| lz4    | one frame: independent 64 or 256 KB blocks, no checksum   | every valid frame, several frames         |
 | zstd   | one frame without content size                            | every valid frame, several frames         |
 
 What comes out is bounded while it comes out: a few hostile bytes can stand for gigabytes. So is the number of frames
@@ -44,6 +44,9 @@ _LZ4_BLOCK_HEADER = struct.Struct("<I")
 # The fast compressor, which gives up a little earlier on bytes that do not repeat: twice as fast on those, and as small
 # as ever on JSON and text.
 _LZ4_USUAL_LEVEL = -2
+# In larger blocks JSON becomes 5 % smaller, is compressed 1.2 times and decompressed 1.4 times as fast; what does not
+# repeat is compressed 1.8 times as fast.
+_LZ4_SMALL_BYTES = 64 * 1024
 
 # Making one takes as long as decompressing a small batch; each is used by one thread at a time.
 _idle_zstd: "list[zstandard.ZstdDecompressor]" = []
@@ -170,10 +173,11 @@ def _decompress_snappy(data: memoryview, output: _Output) -> None:
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     from lz4 import frame
 
+    is_small = len(data) <= _LZ4_SMALL_BYTES
     compressed: bytes = frame.compress(
         data,
         compression_level=_LZ4_USUAL_LEVEL if level is None else level,
-        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_size=frame.BLOCKSIZE_MAX64KB if is_small else frame.BLOCKSIZE_MAX256KB,
         block_linked=False,
         content_checksum=False,
         block_checksum=False,

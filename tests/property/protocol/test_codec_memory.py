@@ -22,8 +22,8 @@ from ottla.protocol.message import Message
 from ottla.protocol.schema import StructType
 
 LIMIT = 40
-FIXED_BYTES = 4096
-"""For the message object, the exception and its text: what does not grow with the frame."""
+FIXED_BYTES = 8 * 1024
+"""For the message object, the exception, its text and its traceback: what does not grow with the frame."""
 FRAME_BYTES = 1500
 """About the size of the frames: long enough for the elements to outweigh what is fixed."""
 LENGTH_BYTES = 1

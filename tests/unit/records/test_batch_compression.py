@@ -58,9 +58,11 @@ def test_snappy_is_written_as_snappy_java_writes_it() -> None:
     assert [len(block) for block in blocks[:-1]] == [32 * 1024] * (len(blocks) - 1)
 
 
-def test_lz4_frames_are_what_java_can_read() -> None:
-    info = lz4.frame.get_frame_info(compress(Codec.LZ4, TEXT))
-    assert info["block_size"] == 64 * 1024
+@pytest.mark.parametrize(("size_bytes", "block_bytes"), [(64 * 1024, 64 * 1024), (64 * 1024 + 1, 256 * 1024)])
+def test_lz4_frames_are_what_java_can_read(size_bytes: int, block_bytes: int) -> None:
+    assert len(TEXT) > size_bytes
+    info = lz4.frame.get_frame_info(compress(Codec.LZ4, TEXT[:size_bytes]))
+    assert info["block_size"] == block_bytes
     assert info["block_linked"] is False
     assert info["content_checksum"] is False
     assert info["block_checksum"] is False

@@ -1,7 +1,8 @@
-"""The choice between the compiled twin and the pure one, made once, here, by the rules of `ottla.records._twin`."""
+"""The choice between the compiled twin and the pure one, made once, here, by the rules of `ottla.twins`."""
 
-import os
 from typing import TYPE_CHECKING
+
+from ottla.twins import native_of
 
 __all__ = ["IS_NATIVE", "AsyncRecordIterator", "Chunk", "Record", "RecordIterator"]
 
@@ -9,19 +10,11 @@ if TYPE_CHECKING:
     from ottla.client.consumer import _native as twin
 
     IS_NATIVE = True
-elif os.environ.get("OTTLA_PURE") == "1":
-    from ottla.client.consumer import _pure as twin
-
-    IS_NATIVE = False
 else:
-    try:
-        from ottla.client.consumer import _native as twin
-
-        IS_NATIVE = True
-    except ImportError:
+    twin = native_of("ottla.client.consumer")
+    IS_NATIVE = twin is not None
+    if not IS_NATIVE:
         from ottla.client.consumer import _pure as twin
-
-        IS_NATIVE = False
 
 AsyncRecordIterator = twin.AsyncRecordIterator
 Chunk = twin.Chunk

@@ -13,16 +13,23 @@ from typing import Any
 from ottla.client.consumer.prefetch import Prefetch
 from ottla.client.errors import Interrupted, OttlaError
 
+_NEVER = float("inf")
+
 
 class Attention:
-    """Belongs to the loop. `on_ready` is set by who waits without a task: it is told to look again."""
+    """Belongs to the loop. `on_ready` is set by who waits without a task: it is told to look again.
+
+    There is one timer for all who wait, and it is left alone when a wait ends before its time, as nearly all do.
+    """
 
     def __init__(self, prefetch: Prefetch) -> None:
         self._prefetch = prefetch
         self._errors: deque[OttlaError] = deque()
         self._visits: deque[tuple[Callable[[], Awaitable[None]], asyncio.Future[None]]] = deque()
         self._visiting: asyncio.Task[None] | None = None
-        self._waiting: set[asyncio.Future[bool]] = set()
+        self._waiting: dict[asyncio.Future[bool], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = _NEVER
         self.on_ready: Callable[[], None] | None = None
 
     @property
@@ -91,38 +98,73 @@ class Attention:
         finally:
             self._visiting = None
 
-    async def wait(self, timeout_seconds: float | None) -> bool:
-        """Until `wake`, or the time is over, which is False. Looks before it waits."""
+    def begin_to_wait(self, timeout_seconds: float | None) -> "asyncio.Future[bool] | None":
+        """What to await until `wake`, or until the time is over, which is False; `end_wait` comes after it. None where
+        something is there already."""
         if self.is_wanted or self._prefetch.has_ready:
-            return True
-        return await self._wait_until(timeout_seconds)
+            return None
+        return self._begin(timeout_seconds)
 
-    async def _wait_until(self, timeout_seconds: float | None) -> bool:
+    def _begin(self, timeout_seconds: float | None) -> "asyncio.Future[bool]":
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
-        timer = None if timeout_seconds is None else loop.call_later(timeout_seconds, _finish, future, False)
-        self._waiting.add(future)
+        deadline = _NEVER
+        if timeout_seconds is not None:
+            deadline = loop.time() + timeout_seconds
+            if deadline < self._timer_at:
+                self._set_timer(loop, deadline)
+        self._waiting[future] = deadline
+        return future
+
+    def end_wait(self, future: "asyncio.Future[bool]") -> None:
+        self._waiting.pop(future, None)
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = loop.call_at(at, self._on_time, loop)
+
+    def _on_time(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer, self._timer_at = None, _NEVER
+        now = loop.time()
+        upcoming = _NEVER
+        for future, deadline in list(self._waiting.items()):
+            if deadline <= now:
+                _finish(future, False)
+            else:
+                upcoming = min(upcoming, deadline)
+        if upcoming < _NEVER:
+            self._set_timer(loop, upcoming)
+
+    async def wait(self, timeout_seconds: float | None) -> bool:
+        """Until `wake`, or the time is over, which is False. Looks before it waits."""
+        future = self.begin_to_wait(timeout_seconds)
+        return future is None or await self._until(future)
+
+    async def _until(self, future: "asyncio.Future[bool]") -> bool:
         try:
             return await future
         finally:
-            self._waiting.discard(future)
-            if timer is not None:
-                timer.cancel()
+            self.end_wait(future)
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
         """Until `wake`, whether records are ready or not, or the time is over."""
-        await self._wait_until(timeout_seconds)
+        await self._until(self._begin(timeout_seconds))
 
     async def wait_for_visit(self, leaving: "asyncio.Task[None]") -> None:
         """Until something waits for the user, or that task is done."""
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+        future = self._begin(None)
         try:
             either: set[asyncio.Future[Any]] = {future, leaving}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._waiting.discard(future)
+            self.end_wait(future)
             future.cancel()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _finish(future: "asyncio.Future[bool]", is_woken: bool = True) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -236,8 +236,11 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         return core.prefetch.take(self.config.max_poll_records if max_records is None else max_records)
 
     def ready_chunk(self) -> Chunk | None:
-        """For an iterator in another thread: the chunk to go on with, None where `next_chunk` has to be awaited."""
-        core = self._core
+        """For an iterator in another thread that has seen that the consumer may be used: the chunk to go on with, None
+        where `next_chunk` has to be awaited."""
+        core = self._opened
+        if core is None:
+            return None
         core.prefetch.came_back()
         return core.prefetch.next_chunk()
 
@@ -251,21 +254,17 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
 
     async def next_chunk(self, timeout: float | None = None) -> Chunk | None:
         """Wait for one; None after `timeout` seconds."""
+        return await self._ask_for_chunk(timeout)
+
+    def _ask_for_chunk(self, timeout: float | None, *, gives_way: bool = False) -> Coroutine[Any, Any, Chunk | None]:
         core = self._core
         self._need_something()
-        return await core.next_chunk(None if timeout is None else self._clock.monotonic() + timeout)
+        return core.next_chunk(None if timeout is None else self._clock.monotonic() + timeout, gives_way)
 
     def records(self, timeout: float | None = None) -> AsyncRecordIterator:
         """One record after the other, without an end; with `timeout`, until none came for so many seconds."""
         self._need_something()
-
-        async def supply() -> Chunk | None:
-            if self._core.prefetch.has_ready:
-                # Nobody would wait: the loop gets its turn here.
-                await asyncio.sleep(0)
-            return await self.next_chunk(timeout)
-
-        return AsyncRecordIterator(supply, self.config.max_poll_records)
+        return AsyncRecordIterator(lambda: self._ask_for_chunk(timeout, gives_way=True), self.config.max_poll_records)
 
     def __aiter__(self) -> AsyncRecordIterator:
         return self.records()

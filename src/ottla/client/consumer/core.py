@@ -177,8 +177,11 @@ class Core:
             self.membership.raise_if_lost()
         return True
 
-    async def next_chunk(self, deadline: float | None) -> Chunk | None:
-        """The next chunk to take records from; None when there was none in time."""
+    async def next_chunk(self, deadline: float | None, gives_way: bool = False) -> Chunk | None:
+        """The next chunk to take records from; None when there was none in time. With `gives_way`, the loop gets its
+        turn also where nobody would wait."""
+        if gives_way and self.prefetch.has_ready:
+            await asyncio.sleep(0)
         while True:
             if not self._attended():
                 await self.attend()
@@ -189,7 +192,13 @@ class Core:
             left = None if deadline is None else deadline - self.clock.monotonic()
             if left is not None and left <= 0:
                 return None
-            await self.wait(left)
+            # As `wait` does, without its coroutines: every record that is waited for passes here.
+            future = self.attention.begin_to_wait(self._at_most(left))
+            if future is not None:
+                try:
+                    await future
+                finally:
+                    self.attention.end_wait(future)
 
     def watch(self, look_again: Callable[[], None]) -> bool:
         """Have it called when there is something for the user; False where there is more to do than to wait."""
@@ -207,10 +216,13 @@ class Core:
     async def wait(self, timeout_seconds: float | None) -> None:
         """Until there is something for the user, or the time is over, or earlier: a user who waits here is not away,
         and the group has to hear of it from time to time."""
-        if self.membership is not None:
-            often = self.config.max_poll_interval_ms / 3000
-            timeout_seconds = often if timeout_seconds is None else min(timeout_seconds, often)
-        await self.attention.wait(timeout_seconds)
+        await self.attention.wait(self._at_most(timeout_seconds))
+
+    def _at_most(self, timeout_seconds: float | None) -> float | None:
+        if self.membership is None:
+            return timeout_seconds
+        often = self.config.max_poll_interval_ms / 3000
+        return often if timeout_seconds is None else min(timeout_seconds, often)
 
     # Commits
 
@@ -314,6 +326,7 @@ class Core:
         finally:
             await _stop(self._member_task)
             await self.supply.close()
+            self.attention.close()
 
     async def _leave(self, membership: Membership, deadline: float) -> None:
         """Give back what is owned: whoever closes receives the rebalance that comes of it."""

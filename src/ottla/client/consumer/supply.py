@@ -234,12 +234,8 @@ class Supply:
             self._network.request_update()
         if outcome.has_records and self._attention.is_awaited and self._prefetch.buffered_bytes <= _FEW_BYTES:
             # Few records, and somebody waits for them: they are handed out before the next request is even made.
-            is_taken_by_task = self._attention.on_ready is None
             self._attention.wake()
-            if is_taken_by_task:
-                self._loop.call_soon(self.kick)
-            else:
-                self.kick()
+            self.kick()
             return
         # The next request goes out before anybody works on what this one brought.
         self._turn()

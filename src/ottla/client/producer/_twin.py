@@ -1,7 +1,8 @@
 """The choice between the compiled twin of the producer's hot path and the plain one, made once, here."""
 
-import os
 from typing import TYPE_CHECKING
+
+from ottla.twins import native_of
 
 __all__ = ["IS_NATIVE", "twin"]
 
@@ -9,16 +10,8 @@ if TYPE_CHECKING:
     from ottla.client.producer import _native as twin
 
     IS_NATIVE = True
-elif os.environ.get("OTTLA_PURE") == "1":
-    from ottla.client.producer import _pure as twin
-
-    IS_NATIVE = False
 else:
-    try:
-        from ottla.client.producer import _native as twin
-
-        IS_NATIVE = True
-    except ImportError:
+    twin = native_of("ottla.client.producer")
+    IS_NATIVE = twin is not None
+    if not IS_NATIVE:
         from ottla.client.producer import _pure as twin
-
-        IS_NATIVE = False

@@ -105,7 +105,7 @@ class Engine:
         appender.unknown = self.unknown
         appender.full = self.room.refuse
         appender.refuse = self._refuse
-        appender.wake = self.waking.wake
+        appender.wake = self.waking.record_came
         appender.seal = self._seal
         appender.refuses = True
 
@@ -148,7 +148,7 @@ class Engine:
             return self.appender.append(*placed(arguments, self.appender))
         is_met = arguments[0] in self.network.cluster.topics and arguments[0] not in self.appender.topics
         if is_met and threading.get_ident() == self.appender.owner_thread:
-            self.unknown_topics.look(self.network, self._clock.monotonic())
+            self.waking.without_turns(self.unknown_topics.look, self.network, self._clock.monotonic())
             return delivery
         # Whoever drains lets the loop look.
         self.appender.pause_at = 0
@@ -249,6 +249,9 @@ class Engine:
 
     def _turn(self) -> None:
         """Send what may be sent."""
+        self.waking.without_turns(self._do_turn)
+
+    def _do_turn(self) -> None:
         appender = self.appender
         # In this order: whatever is put in from here on wakes the loop again.
         appender.is_waking = False

@@ -81,6 +81,11 @@ class Sender:
         self.is_update_wanted = False
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no request is on its way."""
+        return not self._in_flight
+
+    @property
     def in_flight_requests(self) -> int:
         return sum(self._in_flight.values())
 

@@ -9,31 +9,55 @@ from ottla.client.producer.sender import Sender
 
 
 class Waking:
-    """`visit`, where there is one, does a turn in the thread of whoever sends, unless the loop is busy: False then."""
+    """`visit`, where there is one, does a turn in the thread of whoever sends, unless the loop is busy: False then.
+
+    `is_turning` is set while the loop does a turn, or may not: what is put in meanwhile waits for a later one.
+    """
 
     def __init__(self, appender: "twin.Appender", sender: Sender, linger_ms: int, turn: Callable[[], None]) -> None:
         self._appender = appender
         self._sender = sender
         self._lingers = linger_ms > 0
         self._turn = turn
+        self.is_turning = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.visit: Callable[[Callable[[], None]], bool] | None = None
 
     def wake(self) -> None:
-        """A turn, now or soon."""
+        """A turn, soon."""
         loop = self.loop
         if loop is None or loop.is_closed():
             return
         if threading.get_ident() == self._appender.owner_thread:
             loop.call_soon(self._turn)
-        elif not self._did_visit():
+        else:
             loop.call_soon_threadsafe(self._turn)
 
-    def _did_visit(self) -> bool:
+    def record_came(self) -> None:
+        """The first record of a batch, or a batch that is full: a turn, now where that may be."""
+        if not self._did_turn():
+            self.wake()
+
+    def _did_turn(self) -> bool:
         """Only where nothing is on its way: an answer would bring a turn about, for all records until then."""
-        if self.visit is None or self._lingers or self._sender.in_flight_requests:
+        loop = self.loop
+        if self._lingers or loop is None or not self._sender.is_idle:
             return False
-        return self.visit(self._take_turn)
+        if threading.get_ident() != self._appender.owner_thread:
+            return self.visit is not None and self.visit(self._take_turn)
+        if self.is_turning or asyncio.current_task(loop) is None:
+            # A callback of the loop may be the producer's own, in the middle of something.
+            return False
+        self._turn()
+        return True
+
+    def without_turns(self, work: Callable[..., object], *arguments: object) -> None:
+        """Whatever is put in while it works is sent in a later turn."""
+        was_turning, self.is_turning = self.is_turning, True
+        try:
+            work(*arguments)
+        finally:
+            self.is_turning = was_turning
 
     def _take_turn(self) -> None:
         """In the thread of whoever sends, which is the loop's for that time."""

@@ -10,13 +10,11 @@ What must stay true: whoever runs code of the loop holds `_held`. The loop's own
 import asyncio
 import selectors
 import threading
+from collections import deque
 from collections.abc import Callable
-from contextvars import Context
-from typing import TypeVarTuple
+from typing import TYPE_CHECKING
 
 from ottla.client.sync.wheel import deferred_interrupt, may_drive_here
-
-Arguments = TypeVarTuple("Arguments")
 
 
 class _LendingSelector(selectors.DefaultSelector):
@@ -35,25 +33,16 @@ class _LendingSelector(selectors.DefaultSelector):
 
 
 class LentLoop(asyncio.SelectorEventLoop):
+    if TYPE_CHECKING:
+        # What is to be called in the next turn, and later: asyncio's own, and in no stub.
+        _ready: deque[asyncio.Handle]
+        _scheduled: list[asyncio.TimerHandle]
+
     def __init__(self) -> None:
         self._held = threading.Lock()
         # The loop's from the beginning, and again once it has stopped: it is lent only while it waits.
         self._held.acquire()
-        self._is_visited = False
-        self._has_news = False
         super().__init__(_LendingSelector(self._held))
-
-    def call_soon(
-        self, callback: Callable[[*Arguments], object], *args: *Arguments, context: Context | None = None
-    ) -> asyncio.Handle:
-        self._has_news |= self._is_visited
-        return super().call_soon(callback, *args, context=context)
-
-    def call_at(
-        self, when: float, callback: Callable[[*Arguments], object], *args: *Arguments, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        self._has_news |= self._is_visited
-        return super().call_at(when, callback, *args, context=context)
 
     def visit(self, work: Callable[[], None]) -> bool:
         """Call `work` here and now, as if in the loop; False, and nothing happened, when the loop is busy.
@@ -70,7 +59,7 @@ class LentLoop(asyncio.SelectorEventLoop):
         return True
 
     def _receive(self, work: Callable[[], None]) -> None:
-        self._is_visited = True
+        before = len(self._ready), len(self._scheduled)
         asyncio._set_running_loop(self)
         try:
             work()
@@ -78,9 +67,8 @@ class LentLoop(asyncio.SelectorEventLoop):
             self.call_exception_handler({"message": f"{work!r} failed in a visit", "exception": error})
         finally:
             asyncio._set_running_loop(None)
-            self._is_visited = False
-            if self._has_news:
-                self._has_news = False
+            # What was scheduled is in one of the two, also if it was given up again: the loop has to look at it.
+            if (len(self._ready), len(self._scheduled)) != before:
                 self.call_soon_threadsafe(_nothing)
 
 

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from tests.waiting import tries
 
 from ottla.client.errors import (
     BrokerError,
@@ -321,3 +322,46 @@ def test_a_partitioner_that_fails_costs_its_own_records(ottla: TestBroker) -> No
                 producer.send("t", b"x", key=b"one")
 
     asyncio.run(run())
+
+
+def test_a_record_that_need_not_linger_has_left_when_send_returns(ottla: TestBroker) -> None:
+    """Whatever the coroutine does next: here it keeps its loop from everything else."""
+    ottla.create_topic("t")
+
+    async def run() -> bool:
+        async with AsyncProducer(ottla.bootstrap_servers, linger_ms=0) as producer:
+            await producer.send("t", b"first")
+            producer.send("t", b"second")
+            return any(len(ottla.records("t")) == 2 for _ in tries(30))
+
+    assert asyncio.run(run())
+
+
+def test_callbacks_that_send_without_lingering_keep_the_order(ottla: TestBroker) -> None:
+    """They are called in the middle of the producer's own work, which must not begin anew in there."""
+    ottla.create_topic("t", partitions=3)
+    count = 200
+    all_sent = asyncio.Event()
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, linger_ms=0, max_in_flight=1) as producer:
+
+            def go_on(number: int) -> None:
+                if number >= count:
+                    all_sent.set()
+                    return
+                for partition in range(3):
+                    wants_more = partition == number % 3
+                    producer.send(
+                        "t",
+                        b"%d" % number,
+                        partition=partition,
+                        on_delivery=(lambda *_: go_on(number + 1)) if wants_more else None,
+                    )
+
+            go_on(0)
+            await asyncio.wait_for(all_sent.wait(), 30)
+
+    asyncio.run(run())
+    for partition in range(3):
+        assert [record.value for record in ottla.records("t", partition)] == [b"%d" % number for number in range(count)]
