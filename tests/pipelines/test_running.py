@@ -64,6 +64,21 @@ def _announced(query: Query, begun: threading.Event) -> Query:
     return replace(query, build=build)
 
 
+def test_a_driver_that_was_killed_while_it_noted_its_first_batch_starts_again(
+    drive: Drive, pipeline_spark: Any, ottla_target: Target
+) -> None:
+    """What it leaves behind: a file that has not got its name yet, and its checksum."""
+    query = PIPELINE.queries[0]
+    pipeline = replace(PIPELINE, queries=(query,))
+    for each in job.queries_of(pipeline):
+        offsets = Path(drive.place().checkpoint(pipeline.name, each.name)) / "offsets"
+        offsets.mkdir(parents=True)
+        for name in (".0.9b2c5c1e-77e0-4d1e-a0b3-0a4d2f6f3c11.tmp", "..0.9b2c5c1e-77e0-4d1e-a0b3-0a4d2f6f3c11.tmp.crc"):
+            (offsets / name).write_bytes(b"v1")
+    drive.at_once(pipeline, some_events(pipeline, 200))
+    assert (offsets / "0").exists()
+
+
 def test_a_generator_that_dies_ends_the_run_and_the_last_report_says_that_it_ended(
     pipeline_spark: Any, ottla_target: Target, tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """The Spark session that pipelines run in.
 
 What the user has set (`--conf`; under `spark-submit` all that it was given) wins over what is set here; the state store
-is RocksDB in any case.
+is RocksDB in any case, and a killed query may always start again.
 """
 
 import importlib.util
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
-_STATE = {
+_NEEDED = {
+    # A driver that was killed while it noted its first batch leaves half of a note behind, for which Spark would refuse
+    # the checkpoint for good. It looks for checkpoints that are shared; those of pipelines are named after their query.
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Counting keys costs a read for each write.
@@ -124,7 +127,7 @@ def prepare(spark: "SparkSession") -> None:
     """What pipelines need of a session that somebody else has made."""
     import ottla.spark
 
-    for name, value in _STATE.items():
+    for name, value in _NEEDED.items():
         spark.conf.set(name, value)
     ottla.spark.register(spark)
 
