@@ -30,6 +30,7 @@ HOT_MODULES = (
     "ottla.broker.api.produce",
     "ottla.broker.connection",
     "ottla.broker.dispatch",
+    "ottla.broker.due_answers",
     "ottla.broker.fetch_sessions",
     "ottla.broker.metrics_requests",
     "ottla.broker.metrics_text",

@@ -21,6 +21,7 @@ from ottla.broker.config_dynamic import DynamicConfig, broker_lists
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.directories import DirectoryRegister, expect_store, join_cluster, open_first, open_others
 from ottla.broker.dispatch import Dispatcher, registered_handlers
+from ottla.broker.due_answers import DueAnswers
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.markers import EndTransaction
 from ottla.broker.producer_ids import ProducerIds
@@ -123,6 +124,7 @@ class Broker:
         self._workbench: Workbench = LocalWorkbench(self._executor, self._disk)
         if disk is None and executor is None and sys.executable:
             self._workbench = self._helpers[1]
+        self.due_answers = DueAnswers()
         self.fetch_sessions = FetchSessions(config.fetch_session_slots, self.clock, self._ids)
         self.quotas = BrokerQuotas(self.clock, config.quota_windows, config.controller_quota_windows)
         self._stack = contextlib.AsyncExitStack()
@@ -225,7 +227,7 @@ class Broker:
         join_cluster([first], cluster_id)
         directories = await self._open_others(store, first)
         self._metadata = MetadataCache(store)
-        server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor)
+        server = self._server = Server(self.dispatcher.dispatch, self.config.limits, self._executor, self.due_answers)
         self._enforcement = Enforcement(self.quotas, self.dispatcher, server)
         self._stack_of_crash.callback(lambda: self.coordinators.stop())
         self._stack.push_async_callback(server.shutdown)

@@ -9,6 +9,7 @@ What must stay true:
 - A frame's memory belongs to the connection only until `dispatch` returns: whoever keeps bytes copies them.
 - Nothing grows without bound. While `PARKED_LIMIT` answers are waiting, or the requests they answer have more
   than `PARKED_LIMIT_BYTES`, or the outbox is full, the socket is not read: the kernel's window makes the client wait.
+- What a request brings to others (`due_answers`) leaves before its own answer.
 - A client that is above a quota is not read either until its time is over (`mute`); its answers leave all the same.
 - Only this connection pays for what its client does: any error here closes this socket and nothing else.
 """
@@ -18,15 +19,11 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
 from mmap import mmap
-from typing import Protocol
 
-from ottla.broker.buffers import BufferPool
-from ottla.broker.muting import Muting, Timer
+from ottla.broker.connection_owner import Owner
+from ottla.broker.muting import Muting
 from ottla.broker.outbox import Outbox, Parts
-from ottla.broker.vigil import Vigil
-from ottla.runtime import Executor
 from ottla.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
@@ -45,27 +42,6 @@ Reply = Parts | Later | None
 
 class CloseConnection(Exception):
     """The request cannot be answered in a way the client would understand: hang up, and log why."""
-
-
-class Owner(Protocol):
-    """What a connection needs of its server."""
-
-    loop: asyncio.AbstractEventLoop
-    executor: Executor
-    buffers: BufferPool
-    shared_buffer: memoryview
-    request_limit_bytes: int
-    vigil: Vigil
-
-    def dispatch(self, connection: "Connection", frame: memoryview) -> Reply: ...
-
-    def connection_closed(self, connection: "Connection") -> None: ...
-
-    def wait_for_buffer(self, resume: Callable[[], None]) -> None: ...
-
-    def buffer_returned(self) -> None: ...
-
-    def later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
 
 
 class _Parked:
@@ -154,6 +130,8 @@ class Connection:
 
     def _on_readable(self) -> None:
         self.owner.vigil.arrived()
+        due_answers = self.owner.due_answers
+        due_answers.hold()
         try:
             if self._large_view is not None:
                 self._receive_large()
@@ -165,6 +143,8 @@ class Connection:
             self.close()
         except Exception as error:
             self._hang_up(error)
+        finally:
+            due_answers.release()
 
     def _receive_shared(self) -> None:
         shared = self.owner.shared_buffer
@@ -197,6 +177,7 @@ class Connection:
             self._handle_frame(view[LENGTH_PREFIX_BYTES:size])
         finally:
             self._release_large()
+        self.owner.due_answers.give_first()
         self._flush()
 
     def _cut_frames(self, buffer: memoryview, end: int) -> None:
@@ -221,6 +202,7 @@ class Connection:
             position = frame_end
         if position < end:
             self._prefix = bytes(buffer[position:end])
+        self.owner.due_answers.give_first()
         self._flush()
 
     def _begin_large(self, size: int, beginning: memoryview) -> None:

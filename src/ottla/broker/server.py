@@ -16,6 +16,7 @@ from functools import partial
 
 from ottla.broker.buffers import BufferPool
 from ottla.broker.connection import SHARED_BUFFER_BYTES, Connection, Reply
+from ottla.broker.due_answers import DueAnswers
 from ottla.broker.muting import Timer
 from ottla.broker.quotas.addresses import NO_LIMIT, AddressQuota
 from ottla.broker.quotas.rates import SECOND_MS, SampledSum, Windows
@@ -54,11 +55,14 @@ class ServerLimits:
 class Server:
     """Accepts connections, holds them to their limits and closes them in good order."""
 
-    def __init__(self, dispatch: Dispatch, limits: ServerLimits, executor: Executor) -> None:
+    def __init__(
+        self, dispatch: Dispatch, limits: ServerLimits, executor: Executor, due_answers: DueAnswers | None = None
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.limits = limits
         self.buffers = BufferPool(limits.queued_request_bytes)
+        self.due_answers = DueAnswers() if due_answers is None else due_answers
         self.shared_buffer = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self.request_limit_bytes = limits.request_bytes
         self.vigil = Vigil(self.loop, limits.busy_poll_us / 1e6)

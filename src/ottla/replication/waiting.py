@@ -5,6 +5,8 @@ import heapq
 from collections.abc import Iterable
 from typing import Protocol
 
+from ottla.runtime.promise import Promise
+
 
 class WatchedPartition(Protocol):
     """The side of a partition that a waiting fetch sees."""
@@ -17,10 +19,11 @@ class WatchedPartition(Protocol):
 class FetchWait:
     """A long poll: ends when enough bytes became readable, when something changed, or when its time is up.
 
-    It registers with every partition it reads and leaves all of them when it ends, however it ends.
+    It registers with every partition it reads and leaves all of them when it ends, however it ends. `over` is told in
+    the call that ends it, which may be in the middle of an append: who answers then does it a little later.
     """
 
-    __slots__ = ("_bytes_missing", "_partitions", "_timer", "future", "is_for_committed")
+    __slots__ = ("_bytes_missing", "_partitions", "_timer", "is_for_committed", "over")
 
     def __init__(
         self,
@@ -31,11 +34,11 @@ class FetchWait:
     ) -> None:
         loop = asyncio.get_running_loop()
         self.is_for_committed = is_for_committed
-        self.future: asyncio.Future[None] = loop.create_future()
+        self.over: Promise[None] = Promise()
         self._bytes_missing = bytes_missing
         self._partitions = list(partitions)
         self._timer = loop.call_later(wait_seconds, self.end)
-        self.future.add_done_callback(self._leave)
+        self.over.add_done_callback(self._leave)
         for partition in self._partitions:
             partition.add_fetch_wait(self)
 
@@ -46,10 +49,9 @@ class FetchWait:
 
     def end(self) -> None:
         """Answer with what there is: also when the partition is deleted or led by another broker."""
-        if not self.future.done():
-            self.future.set_result(None)
+        self.over.resolve(None)
 
-    def _leave(self, _: asyncio.Future[None]) -> None:
+    def _leave(self, _: Promise[None]) -> None:
         self._timer.cancel()
         for partition in self._partitions:
             partition.remove_fetch_wait(self)

@@ -96,6 +96,7 @@ class Door:
         self.loop = loop
         self.executor: Executor = executor
         self.buffers = BufferPool(BUFFERS_LIMIT_BYTES)
+        self.due_answers = broker.due_answers
         self.shared_buffer = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self.request_limit_bytes = REQUEST_LIMIT_BYTES
         self.vigil = Vigil(loop, 0.0)

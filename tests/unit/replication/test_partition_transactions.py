@@ -97,10 +97,10 @@ def test_who_waits_for_committed_records_is_woken_by_the_marker(commit: bool) ->
         eager = FetchWait([partition], 1, 60)
         assert partition.waiting_fetches == 2
         write(partition, b"more", 1)
-        assert eager.future.done()
-        assert not wait.future.done(), "nothing was decided"
+        assert eager.over.done()
+        assert not wait.over.done(), "nothing was decided"
         end(partition, commit=commit)
-        assert wait.future.done()
+        assert wait.over.done()
         await turns()
         assert partition.waiting_fetches == 0
 
@@ -117,11 +117,11 @@ def test_a_wait_counts_the_bytes_that_became_stable() -> None:
             assert sizes[number + 1] > sizes[number]
         wait = FetchWait([partition], sizes[1] + 1, 60, True)
         end(partition, commit=True, producer_id=1)
-        assert not wait.future.done(), "the other one is open still: one batch became stable"
+        assert not wait.over.done(), "the other one is open still: one batch became stable"
         appended(partition, b"plain")
-        assert not wait.future.done()
+        assert not wait.over.done()
         end(partition, commit=True, producer_id=2)
-        assert wait.future.done()
+        assert wait.over.done()
 
     asyncio.run(scenario())
 
@@ -132,7 +132,7 @@ def test_waits_for_committed_records_end_with_the_leadership() -> None:
         write(partition, b"open", 0)
         wait = FetchWait([partition], 1, 60, True)
         partition.apply(image(leader=2, epoch=1))
-        assert wait.future.done()
+        assert wait.over.done()
 
     asyncio.run(scenario())
 

@@ -191,7 +191,7 @@ def test_replicas_in_a_failed_directory_are_offline() -> None:
         replicas.partition("two", 0).traffic.messages_in = 4
         rig.directory.fail(OSError("the device does not answer"))
         replicas.take_offline(rig.directory)
-        assert wait.future.done()
+        assert wait.over.done()
         assert replicas.offline_partitions() == {A: (0, 1), B: (0,)}
         assert code(replicas, "one", 1) == ErrorCode.KAFKA_STORAGE_ERROR
         assert list(replicas) == []

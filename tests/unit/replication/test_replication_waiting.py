@@ -24,15 +24,18 @@ def test_a_wait_leaves_all_its_partitions_however_it_ends(ending: str) -> None:
         assert [watched.waits for watched in partitions] == [[wait]] * 3
         if ending == "bytes":
             wait.bytes_added(4)
-            assert not wait.future.done()
+            assert not wait.over.done()
             wait.bytes_added(6)
         elif ending == "end":
             wait.end()
             wait.end()
         elif ending == "cancel":
-            wait.future.cancel()
-        await asyncio.wait([wait.future])
-        await asyncio.sleep(0)
+            wait.over.cancel()
+        else:
+            is_over = asyncio.Event()
+            wait.over.add_done_callback(lambda _: is_over.set())
+            await is_over.wait()
+        assert wait.over.done()
         assert [watched.waits for watched in partitions] == [[], [], []]
 
     asyncio.run(scenario())

@@ -15,7 +15,8 @@
 No record is read here: what goes into the answer are ranges of segment files, which the server hands to
 `sendfile`. A fetch that finds less than `min_bytes` waits, for `max_wait_ms` at most, for the partitions to grow.
 The first partition with anything to give gives at least one whole batch, whatever the limits say, so that a
-large batch never blocks its readers.
+large batch never blocks its readers. What a produced batch brings to its end is answered before the producer is
+(`broker.due_answers`).
 
 A reader of committed records gets batches below the last stable offset, with the transactions among them that were
 aborted: it leaves their records out by itself. It waits for that offset to move, not for the log to grow.
@@ -24,7 +25,6 @@ A consumer that is above its quota gets an empty answer and the time to wait (KI
 again when it comes back.
 """
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -161,32 +161,36 @@ class _Read:
         )
 
     def answer_later(self) -> Promise[FetchResponse]:
+        """Methods are told, no functions of this one: compiled, those would share what only the collector can free."""
         self._counts = 0
-        answer: Promise[FetchResponse] = Promise()
-        wait = FetchWait(
+        self._wait = FetchWait(
             self._partitions(),
             self._min_bytes - self._size_bytes,
             self._request.max_wait_ms / 1000,
             self._is_for_committed,
         )
+        self._answer: Promise[FetchResponse] = Promise()
+        self._wait.over.add_done_callback(self._ended)
+        self._answer.add_done_callback(self._abandoned)
+        return self._answer
 
-        def ended(future: asyncio.Future[None]) -> None:
-            if future.cancelled() or answer.done():
-                return
-            try:
-                response = self.response(self.all_partitions())
-            except Exception as error:
-                answer.reject(error)
-            else:
-                answer.resolve(response)
+    def _ended(self, over: Promise[None]) -> None:
+        if not over.cancelled():
+            self._broker.due_answers.add(self._give)
 
-        def abandoned(promise: Promise[FetchResponse]) -> None:
-            if promise.cancelled():
-                wait.future.cancel()
+    def _give(self) -> None:
+        if self._answer.done():
+            return
+        try:
+            response = self.response(self.all_partitions())
+        except Exception as error:
+            self._answer.reject(error)
+        else:
+            self._answer.resolve(response)
 
-        wait.future.add_done_callback(ended)
-        answer.add_done_callback(abandoned)
-        return answer
+    def _abandoned(self, answer: Promise[FetchResponse]) -> None:
+        if answer.cancelled():
+            self._wait.over.cancel()
 
     def _partitions(self) -> list[Partition]:
         return [

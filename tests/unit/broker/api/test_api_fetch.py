@@ -1,13 +1,17 @@
+import gc
+
 import pytest
 from tests.unit.broker.api.questions import (
     FETCH_BY_NAME,
     PATIENCE_MS,
+    PRODUCE_BY_NAME,
     batch,
     create_topic,
     fetch,
     fetch_request,
     only_partition,
     produce,
+    produce_request,
     values,
 )
 from tests.wire_client import WireClient
@@ -15,6 +19,7 @@ from tests.wire_client import WireClient
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
+from ottla.protocol.messages.produce import PartitionProduceData, ProduceResponse
 from ottla.records import read_header
 
 READ_COMMITTED = 1
@@ -172,6 +177,45 @@ def test_a_long_poll_of_several_partitions_ends_with_the_first(client: WireClien
         produce(client, topic, batch(b"one"), partition=2)
         (answered,) = reader.receive(request, FetchResponse, FETCH_BY_NAME).responses
         assert {answer.partition_index: values(answer) for answer in answered.partitions} == {0: [], 1: [], 2: [b"one"]}
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_a_long_poll_ends_with_all_that_one_request_brought(client: WireClient, topic: str, api_port: int) -> None:
+    create_topic(client, topic, partitions=3)
+    with WireClient(api_port) as reader:
+        request = fetch_request(topic, 0, max_wait_ms=PATIENCE_MS)
+        request.topics[0].partitions = [
+            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(3)
+        ]
+        reader.send(request, FETCH_BY_NAME)
+        writing = produce_request(topic, batch(b"zero"))
+        writing.topic_data[0].partition_data += [
+            PartitionProduceData(index=index, records=batch(b"more")) for index in (1, 2)
+        ]
+        client.ask(writing, ProduceResponse, PRODUCE_BY_NAME)
+        (answered,) = reader.receive(request, FetchResponse, FETCH_BY_NAME).responses
+        found = {answer.partition_index: values(answer) for answer in answered.partitions}
+        assert found == {0: [b"zero"], 1: [b"more"], 2: [b"more"]}
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_long_polls_leave_nothing_to_the_garbage_collector(client: WireClient, topic: str, api_port: int) -> None:
+    """It would stop the broker for milliseconds whenever enough has come together."""
+    polls = 300
+    create_topic(client, topic)
+    with WireClient(api_port) as reader:
+        request = fetch_request(topic, 0, max_wait_ms=PATIENCE_MS)
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(polls):
+                request.topics[0].partitions[0].fetch_offset = number
+                reader.send(request, FETCH_BY_NAME)
+                produce(client, topic, batch(b"value"))
+                reader.receive(request, FetchResponse, FETCH_BY_NAME)
+            assert gc.collect() < polls
+        finally:
+            gc.enable()
 
 
 def test_a_long_poll_ends_when_its_topic_is_deleted(client: WireClient, topic: str, api_port: int) -> None:
