@@ -49,6 +49,7 @@ HOT_MODULES = (
     "ottla.client.consumer.fetcher",
     "ottla.client.consumer.positions",
     "ottla.client.consumer.prefetch",
+    "ottla.client.consumer.prompt_wait",
     "ottla.client.consumer.sessions",
     "ottla.client.consumer.supply",
     "ottla.client.producer.batches",

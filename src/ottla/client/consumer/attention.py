@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ottla.client.consumer.prefetch import Prefetch
+from ottla.client.consumer.prompt_wait import PromptWait
 from ottla.client.errors import Interrupted, OttlaError
 
 _NEVER = float("inf")
@@ -27,7 +28,7 @@ class Attention:
         self._errors: deque[OttlaError] = deque()
         self._visits: deque[tuple[Callable[[], Awaitable[None]], asyncio.Future[None]]] = deque()
         self._visiting: asyncio.Task[None] | None = None
-        self._waiting: dict[asyncio.Future[bool], float] = {}
+        self._waiting: dict[PromptWait, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = _NEVER
         self.on_ready: Callable[[], None] | None = None
@@ -62,10 +63,17 @@ class Attention:
 
     def wake(self) -> None:
         """Something changed for whoever waits: records came, or something is to be received."""
-        for future in list(self._waiting):
-            _finish(future)
+        for wait in list(self._waiting):
+            wait.end(True)
         if self.on_ready is not None:
             self.on_ready()
+
+    def wake_at_once(self) -> None:
+        """The same, and whoever waits goes on before this returns, where that can be: call it last."""
+        if self.on_ready is not None:
+            self.on_ready()
+        for wait in list(self._waiting):
+            wait.end(True, at_once=True)
 
     async def receive(self) -> None:
         """Do what waits for the user, and raise what the user must know. Nothing else may happen meanwhile."""
@@ -98,26 +106,26 @@ class Attention:
         finally:
             self._visiting = None
 
-    def begin_to_wait(self, timeout_seconds: float | None) -> "asyncio.Future[bool] | None":
+    def begin_to_wait(self, timeout_seconds: float | None) -> PromptWait | None:
         """What to await until `wake`, or until the time is over, which is False; `end_wait` comes after it. None where
         something is there already."""
         if self.is_wanted or self._prefetch.has_ready:
             return None
         return self._begin(timeout_seconds)
 
-    def _begin(self, timeout_seconds: float | None) -> "asyncio.Future[bool]":
+    def _begin(self, timeout_seconds: float | None) -> PromptWait:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
+        wait = PromptWait(loop)
         deadline = _NEVER
         if timeout_seconds is not None:
             deadline = loop.time() + timeout_seconds
             if deadline < self._timer_at:
                 self._set_timer(loop, deadline)
-        self._waiting[future] = deadline
-        return future
+        self._waiting[wait] = deadline
+        return wait
 
-    def end_wait(self, future: "asyncio.Future[bool]") -> None:
-        self._waiting.pop(future, None)
+    def end_wait(self, wait: PromptWait) -> None:
+        self._waiting.pop(wait, None)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
         if self._timer is not None:
@@ -129,9 +137,9 @@ class Attention:
         self._timer, self._timer_at = None, _NEVER
         now = loop.time()
         upcoming = _NEVER
-        for future, deadline in list(self._waiting.items()):
+        for wait, deadline in list(self._waiting.items()):
             if deadline <= now:
-                _finish(future, False)
+                wait.end(False)
             else:
                 upcoming = min(upcoming, deadline)
         if upcoming < _NEVER:
@@ -139,14 +147,14 @@ class Attention:
 
     async def wait(self, timeout_seconds: float | None) -> bool:
         """Until `wake`, or the time is over, which is False. Looks before it waits."""
-        future = self.begin_to_wait(timeout_seconds)
-        return future is None or await self._until(future)
+        wait = self.begin_to_wait(timeout_seconds)
+        return wait is None or await self._until(wait)
 
-    async def _until(self, future: "asyncio.Future[bool]") -> bool:
+    async def _until(self, wait: PromptWait) -> bool:
         try:
-            return await future
+            return await wait
         finally:
-            self.end_wait(future)
+            self.end_wait(wait)
 
     async def wait_for_change(self, timeout_seconds: float) -> None:
         """Until `wake`, whether records are ready or not, or the time is over."""
@@ -154,19 +162,15 @@ class Attention:
 
     async def wait_for_visit(self, leaving: "asyncio.Task[None]") -> None:
         """Until something waits for the user, or that task is done."""
-        future = self._begin(None)
+        wait = self._begin(None)
+        change = asyncio.ensure_future(self._until(wait))
         try:
-            either: set[asyncio.Future[Any]] = {future, leaving}
+            either: set[asyncio.Future[Any]] = {change, leaving}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.end_wait(future)
-            future.cancel()
+            change.cancel()
+            self.end_wait(wait)
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-
-
-def _finish(future: "asyncio.Future[bool]", is_woken: bool = True) -> None:
-    if not future.done():
-        future.set_result(is_woken)

@@ -193,12 +193,12 @@ class Core:
             if left is not None and left <= 0:
                 return None
             # As `wait` does, without its coroutines: every record that is waited for passes here.
-            future = self.attention.begin_to_wait(self._at_most(left))
-            if future is not None:
+            wait = self.attention.begin_to_wait(self._at_most(left))
+            if wait is not None:
                 try:
-                    await future
+                    await wait
                 finally:
-                    self.attention.end_wait(future)
+                    self.attention.end_wait(wait)
 
     def watch(self, look_again: Callable[[], None]) -> bool:
         """Have it called when there is something for the user; False where there is more to do than to wait."""

@@ -234,8 +234,8 @@ class Supply:
             self._network.request_update()
         if outcome.has_records and self._attention.is_awaited and self._prefetch.buffered_bytes <= _FEW_BYTES:
             # Few records, and somebody waits for them: they are handed out before the next request is even made.
-            self._attention.wake()
             self.kick()
+            self._attention.wake_at_once()
             return
         # The next request goes out before anybody works on what this one brought.
         self._turn()
