@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.broker.serving import frame, serving, until
+from tests.unit.broker.serving import Peer, Serving, frame, serving, until
 
 from ottla.broker.connection import CloseConnection, Connection, Reply
 from ottla.broker.due_answers import MOST_BEFORE_OWN, DueAnswers
@@ -40,6 +40,15 @@ class Polls:
         self.left: list[str] = []
         self.waiting: list[Promise[Parts | None]] = []
 
+    async def peers(self, running: Serving, count: int) -> list[Peer]:
+        """That many, all of whom wait."""
+        self.server = running.server
+        peers = [await running.connect() for _ in range(count)]
+        for peer in peers:
+            await peer.send(frame(WAIT))
+        await until(lambda: len(self.waiting) == count)
+        return peers
+
     def __call__(self, connection: Connection, content: memoryview) -> Reply:
         if content == WAIT:
             promise: Promise[Parts | None] = Promise()
@@ -58,11 +67,7 @@ def test_some_who_wait_are_answered_before_whoever_ended_their_wait(polls: int) 
     async def scenario() -> None:
         dispatch = Polls()
         async with serving(dispatch) as running:
-            dispatch.server = running.server
-            peers = [await running.connect() for _ in range(polls)]
-            for peer in peers:
-                await peer.send(frame(WAIT))
-            await until(lambda: len(dispatch.waiting) == polls)
+            peers = await dispatch.peers(running, polls)
             producer = await running.connect()
             assert await producer.ask(WAKE) == b"own"
             for peer in peers:
@@ -77,10 +82,8 @@ def test_many_requests_in_one_piece_are_carried_out_before_anybody_is_answered()
     async def scenario() -> None:
         dispatch = Polls()
         async with serving(dispatch) as running:
-            dispatch.server = running.server
-            peer, producer = await running.connect(), await running.connect()
-            await peer.send(frame(WAIT))
-            await until(lambda: bool(dispatch.waiting))
+            (peer,) = await dispatch.peers(running, 1)
+            producer = await running.connect()
             await producer.send(3 * frame(WAKE))
             assert [await producer.answer() for _ in range(3)] == [b"own"] * 3
             assert await peer.answer() == b"poll"
@@ -94,11 +97,7 @@ def test_who_waits_is_answered_also_where_the_request_ends_its_connection(polls:
     async def scenario() -> None:
         dispatch = Polls()
         async with serving(dispatch) as running:
-            dispatch.server = running.server
-            peers = [await running.connect() for _ in range(polls)]
-            for peer in peers:
-                await peer.send(frame(WAIT))
-            await until(lambda: len(dispatch.waiting) == polls)
+            peers = await dispatch.peers(running, polls)
             producer = await running.connect()
             await producer.send(frame(BREAK))
             assert await producer.is_closed()
@@ -116,7 +115,8 @@ def test_what_is_due_outside_of_a_request_comes_in_the_next_turn() -> None:
         assert given == []
         await asyncio.sleep(0)
         assert given == list(range(2 * MOST_BEFORE_OWN))
-        assert not due
+        await asyncio.sleep(0)
+        assert given == list(range(2 * MOST_BEFORE_OWN)), "each of them once"
 
     asyncio.run(scenario())
 

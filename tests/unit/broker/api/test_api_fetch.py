@@ -166,13 +166,19 @@ def test_a_long_poll_waits_for_enough_bytes(client: WireClient, topic: str, api_
         assert values(answer) == [b"x" * 100] * 3
 
 
+def poll_of_three(topic: str) -> FetchRequest:
+    """A long poll of the partitions 0 to 2."""
+    request = fetch_request(topic, 0, max_wait_ms=PATIENCE_MS)
+    request.topics[0].partitions = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(3)
+    ]
+    return request
+
+
 def test_a_long_poll_of_several_partitions_ends_with_the_first(client: WireClient, topic: str, api_port: int) -> None:
     create_topic(client, topic, partitions=3)
     with WireClient(api_port) as reader:
-        request = fetch_request(topic, 0, max_wait_ms=PATIENCE_MS)
-        request.topics[0].partitions = [
-            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(3)
-        ]
+        request = poll_of_three(topic)
         reader.send(request, FETCH_BY_NAME)
         produce(client, topic, batch(b"one"), partition=2)
         (answered,) = reader.receive(request, FetchResponse, FETCH_BY_NAME).responses
@@ -183,10 +189,7 @@ def test_a_long_poll_of_several_partitions_ends_with_the_first(client: WireClien
 def test_a_long_poll_ends_with_all_that_one_request_brought(client: WireClient, topic: str, api_port: int) -> None:
     create_topic(client, topic, partitions=3)
     with WireClient(api_port) as reader:
-        request = fetch_request(topic, 0, max_wait_ms=PATIENCE_MS)
-        request.topics[0].partitions = [
-            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(3)
-        ]
+        request = poll_of_three(topic)
         reader.send(request, FETCH_BY_NAME)
         writing = produce_request(topic, batch(b"zero"))
         writing.topic_data[0].partition_data += [
