@@ -1,8 +1,9 @@
 """Builds what is compiled; everything else about the package is in pyproject.toml.
 
 - `ottla.records._native`, the compiled twin of the record code, `ottla.client.producer._native`, that of the
-  producer's way of a record into its batch, `ottla.client.consumer._native`, that of the consumer's records, and
-  `ottla.protocol._native`, that of the codecs of all messages.
+  producer's way of a record into its batch, `ottla.client.consumer._native`, that of the consumer's records,
+  `ottla.protocol._native`, that of the codecs of all messages, and `ottla.client._native`, calls of the system that
+  keep the interpreter.
 - The modules on the way of a produced and a fetched batch, in the broker and in the clients, compiled from the very
   `.py` files that would run otherwise: the same behaviour with fewer instructions, and no twin to keep in step.
 
@@ -178,6 +179,7 @@ def extensions() -> list[Extension]:
         depends=[f"{PROTOCOL}/_native_decoder.pxi", f"{PROTOCOL}/_native_encoder.pxi"],
         extra_compile_args=FLAGS,
     )
+    client = Extension("ottla.client._native", ["src/ottla/client/_native.pyx"], extra_compile_args=FLAGS)
     hot = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=HOT_FLAGS) for name in HOT_MODULES]
     try:
         from Cython.Build import cythonize
@@ -188,7 +190,7 @@ def extensions() -> list[Extension]:
     # Annotations are for people and type checkers: they must not change what a compiled module does.
     directives = {"language_level": 3, "annotation_typing": False, "binding": True}
     built = [
-        *cythonize([native, consumer, producer, protocol], build_dir="build/cython"),
+        *cythonize([native, consumer, producer, protocol, client], build_dir="build/cython"),
         *cythonize(
             hot,
             build_dir="build/cython",

@@ -28,9 +28,6 @@ class DueAnswers:
         self._is_giving = False
         self._is_scheduled = False
 
-    def __len__(self) -> int:
-        return len(self._due)
-
     def add(self, give: Callable[[], None]) -> None:
         """Have it called soon. It must not raise."""
         self._due.append(give)

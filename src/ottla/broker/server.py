@@ -55,14 +55,12 @@ class ServerLimits:
 class Server:
     """Accepts connections, holds them to their limits and closes them in good order."""
 
-    def __init__(
-        self, dispatch: Dispatch, limits: ServerLimits, executor: Executor, due_answers: DueAnswers | None = None
-    ) -> None:
+    def __init__(self, dispatch: Dispatch, limits: ServerLimits, executor: Executor, due_answers: DueAnswers) -> None:
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.limits = limits
         self.buffers = BufferPool(limits.queued_request_bytes)
-        self.due_answers = DueAnswers() if due_answers is None else due_answers
+        self.due_answers = due_answers
         self.shared_buffer = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self.request_limit_bytes = limits.request_bytes
         self.vigil = Vigil(self.loop, limits.busy_poll_us / 1e6)

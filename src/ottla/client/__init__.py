@@ -6,6 +6,7 @@
 | `errors`      | what can go wrong, as exceptions that say what to do                                              |
 | `cluster`     | what is known of brokers, topics and leaders: immutable, replaced as a whole                      |
 | `network`     | the interface between the clients and their connections; `connections` has the real ones          |
+| `prompt_io`   | sends, receives and looks at sockets that keep the interpreter                                    |
 | `producer`    | batches, deliveries, sequences, transactions                                                      |
 | `consumer`    | fetch sessions, positions, records and tables, commits                                            |
 | `membership`  | groups, both protocols, and the assignors                                                         |
@@ -13,6 +14,6 @@
 | `security`    | TLS and SASL                                                                                      |
 | `sync`        | the sync face: one loop in a background thread                                                    |
 
-Only `connections`, `security`, `sync` and the faces touch sockets, threads and the clock; everything else is handed
-what it needs, so that a simulation can drive it.
+Only `connections`, `prompt_io`, `security`, `sync` and the faces touch sockets, threads and the clock; everything else
+is handed what it needs, so that a simulation can drive it.
 """

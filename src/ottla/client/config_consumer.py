@@ -76,7 +76,7 @@ class ConsumerConfig(ClientConfig):
         "max.partition.fetch.bytes", _INT, 1_048_576, "The most bytes of one partition in an answer.", at_least(0)
     )
     prefetch_bytes: int = setting(
-        "prefetch.bytes", _LONG, 67_108_864, "The most bytes that are buffered ahead of the reader.", at_least(1)
+        "prefetch.bytes", _LONG, 25_165_824, "The most bytes that are buffered ahead of the reader.", at_least(1)
     )
     check_crcs: bool = setting("check.crcs", _BOOLEAN, True, "Whether checksums of batches are checked.")
     exclude_internal_topics: bool = setting(

@@ -30,6 +30,7 @@ from ottla.client.connections_memory import FrameMemory
 from ottla.client.connections_versions import Plan, Versions
 from ottla.client.connections_waiting import Prompt, Waiting
 from ottla.client.errors import BrokerUnavailable, InvalidAnswer, OttlaError
+from ottla.client.prompt_io import prompt
 from ottla.client.security.tls import tls_failure
 from ottla.protocol.encoder import Part
 from ottla.protocol.errors import MalformedMessage
@@ -98,7 +99,7 @@ class Connection:
         self.reauthenticate_at = float("inf")
         self._loop = asyncio.get_running_loop()
         self.last_used = self._loop.time()
-        self._socket = sock
+        self._socket = prompt(sock)
         self._descriptor = sock.fileno()
         self._is_tls = isinstance(sock, ssl.SSLSocket)
         # Neither TLS nor Windows can send several pieces in one call.

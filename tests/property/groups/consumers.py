@@ -16,15 +16,18 @@ COMES_BACK_WITHOUT_ID = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_R
 
 @dataclass
 class History:
-    """All assignments that any consumer was given, by generation. Nothing in it may contradict anything else."""
+    """All assignments that any consumer was given, by generation. Nothing in it may contradict anything else.
+
+    `answered` are the generations of the answers in the order in which the broker gave them. A consumer that hangs
+    hears of its own later, when others may be in another generation.
+    """
 
     owners: dict[int, dict[int, str]] = field(default_factory=dict)
     parts: dict[tuple[int, str], bytes] = field(default_factory=dict)
-    highest: int = 0
+    answered: list[int] = field(default_factory=list)
 
     def assigned(self, generation: int, owner: str, part: bytes) -> None:
-        assert generation >= self.highest, f"generation {generation} after {self.highest}"
-        self.highest = generation
+        assert self.answered == sorted(self.answered), f"answers of the generations {self.answered}"
         assert self.parts.setdefault((generation, owner), part) == part, f"{owner} got two parts of {generation}"
         owners = self.owners.setdefault(generation, {})
         for partition in part:
@@ -125,9 +128,15 @@ class Consumer:
         if answer.leader == answer.member_id and not answer.skip_assignment:
             ids = sorted(member.member_id for member in answer.members)
             parts = {member_id: bytes(sorted(PARTITIONS)[number :: len(ids)]) for number, member_id in enumerate(ids)}
+        generation = self.generation
         self._syncing = self._desk.sync(
-            self.member_id, self.generation, parts, instance=self.instance, protocol=self._protocol
+            self.member_id, generation, parts, instance=self.instance, protocol=self._protocol
         )
+        self._syncing.add_done_callback(lambda answer: self._note(answer, generation))
+
+    def _note(self, promise: Promise[SyncGroupResponse], generation: int) -> None:
+        if not promise.cancelled() and promise.exception() is None and not promise.result().error_code:
+            self._history.answered.append(generation)
 
     def _hear_of_part(self, promise: Promise[SyncGroupResponse]) -> None:
         if not promise.done():

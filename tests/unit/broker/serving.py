@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from ottla.broker.connection import Connection, Reply
+from ottla.broker.due_answers import DueAnswers
 from ottla.broker.outbox import Part
 from ottla.broker.server import Server, ServerLimits
 from ottla.cluster.image import Endpoint
@@ -132,7 +133,7 @@ class Serving:
 async def serving(
     dispatch: Dispatch = echo, limits: ServerLimits | None = None, executor: Executor | None = None
 ) -> AsyncIterator[Serving]:
-    server = Server(dispatch, limits or ServerLimits(), executor or InlineExecutor())
+    server = Server(dispatch, limits or ServerLimits(), executor or InlineExecutor(), DueAnswers())
     (endpoint,) = server.bind([Endpoint("PLAINTEXT", LOOPBACK, 0)])
     server.start()
     async with contextlib.AsyncExitStack() as stack:

@@ -8,6 +8,7 @@ from tests.unit.broker.serving import LOOPBACK, InlineExecutor, Parking, echo, f
 
 from ottla.broker.buffers import GRAIN_BYTES
 from ottla.broker.connection import Connection
+from ottla.broker.due_answers import DueAnswers
 from ottla.broker.outbox import Part
 from ottla.broker.server import Server, ServerLimits
 from ottla.cluster.image import Endpoint
@@ -17,7 +18,7 @@ def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
     async def scenario() -> str:
         with socket.create_server((LOOPBACK, 0)) as taken:
             port = taken.getsockname()[1]
-            server = Server(echo, ServerLimits(), InlineExecutor())
+            server = Server(echo, ServerLimits(), InlineExecutor(), DueAnswers())
             with pytest.raises(OSError, match=f"cannot listen on PLAINTEXT://{LOOPBACK}:{port}") as caught:
                 server.bind([Endpoint("PLAINTEXT", LOOPBACK, port)])
             await server.shutdown()
@@ -34,7 +35,7 @@ def test_a_connection_knows_its_listener_and_its_peer() -> None:
         return echo(connection, content)
 
     async def scenario() -> None:
-        server = Server(dispatch, ServerLimits(), InlineExecutor())
+        server = Server(dispatch, ServerLimits(), InlineExecutor(), DueAnswers())
         inner, outer = server.bind([Endpoint("INNER", LOOPBACK, 0), Endpoint("OUTER", "", 0)])
         assert inner.port != outer.port
         server.start()
@@ -52,7 +53,7 @@ def test_a_connection_knows_its_listener_and_its_peer() -> None:
 
 def test_nobody_is_answered_before_the_start() -> None:
     async def scenario() -> None:
-        server = Server(echo, ServerLimits(), InlineExecutor())
+        server = Server(echo, ServerLimits(), InlineExecutor(), DueAnswers())
         (endpoint,) = server.bind([Endpoint("PLAINTEXT", LOOPBACK, 0)])
         reader, writer = await asyncio.open_connection(LOOPBACK, endpoint.port)
         writer.write(frame(b"early"))

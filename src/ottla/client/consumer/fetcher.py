@@ -6,6 +6,8 @@ What must stay true:
   a rebalance has made void is ignored (`PartitionState.version`).
 - A fetch is sent while there is room in the prefetch, and takes at most that room; one batch always comes, however
   large. A partition may use the whole room while it is alone, and an equal share of it otherwise.
+- A fetch on its way keeps its room, also where nothing comes for long. So it gets an equal share of the room where
+  several brokers are read, and who waited longest is asked first: no broker keeps another one from being asked.
 """
 
 from collections.abc import Callable, Mapping
@@ -112,44 +114,46 @@ class Fetcher:
         """The fetches that can be sent now."""
         by_node: dict[int, list[PartitionState]] = {}
         crowded: set[int] = set()
+        nodes = set(self._in_flight_bytes)
         share_bytes = self._prefetch.limit_bytes // max(len(self._assignment), 1)
         for state in self._assignment.in_turn():
-            node_id = self._node_for(state, cluster, now)
-            if node_id == NO_LEADER or node_id in self._in_flight_bytes:
+            node_id = self._node_of(state, cluster, now)
+            nodes.add(node_id)
+            if node_id == NO_LEADER or node_id in self._in_flight_bytes or not _is_due(state, now):
                 continue
             buffered_bytes = state.buffered_bytes()
             if buffered_bytes and buffered_bytes >= share_bytes:
                 crowded.add(node_id)
                 continue
             by_node.setdefault(node_id, []).append(state)
+        nodes.discard(NO_LEADER)
+        most_bytes = self._prefetch.limit_bytes // max(len(nodes), 1)
         plans = []
-        for node_id in sorted(by_node):
-            plan = self._plan(node_id, by_node[node_id], cluster, node_id in crowded)
+        for node_id, states in by_node.items():
+            plan = self._plan(node_id, states, cluster, node_id in crowded, most_bytes)
             if plan is not None:
                 plans.append(plan)
         if crowded:
             self._prefetch.want_room()
         return plans
 
-    def _node_for(self, state: PartitionState, cluster: Cluster, now: float) -> int:
-        """The broker to fetch from now: the leader, or a replica that is nearer; NO_LEADER for none."""
-        if state.phase is not FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
-            return NO_LEADER
-        if state.fetch_end is not None and state.fetch_offset >= state.fetch_end:
-            return NO_LEADER
+    def _node_of(self, state: PartitionState, cluster: Cluster, now: float) -> int:
+        """The broker to fetch from: the leader, or a replica that is nearer; NO_LEADER for none."""
         if state.preferred_replica >= 0:
             if now < state.preferred_until and state.preferred_replica in cluster.nodes:
                 return state.preferred_replica
             state.preferred_replica = -1
         return cluster.leader_of(state.topic, state.partition)
 
-    def _plan(self, node_id: int, states: list[PartitionState], cluster: Cluster, is_crowded: bool) -> FetchPlan | None:
+    def _plan(
+        self, node_id: int, states: list[PartitionState], cluster: Cluster, is_crowded: bool, most_bytes: int
+    ) -> FetchPlan | None:
         used_bytes = self._prefetch.buffered_bytes + sum(self._in_flight_bytes.values())
         room_bytes = self._prefetch.limit_bytes - used_bytes
-        if used_bytes and room_bytes < min(self.partition_max_bytes, self._prefetch.limit_bytes // 2):
+        if used_bytes and room_bytes < min(self.partition_max_bytes, self._prefetch.limit_bytes // 2, most_bytes):
             self._prefetch.want_room()
             return None
-        max_bytes = min(self._settings.fetch_max_bytes, max(room_bytes, 1))
+        max_bytes = min(self._settings.fetch_max_bytes, max(min(room_bytes, most_bytes), 1))
         names: dict[bytes, str] = {}
         max_version = None
         wanted: dict[TopicPartition, Wanted] = {}
@@ -319,6 +323,13 @@ class Fetcher:
         state.fail()
         text = f"{state.topic_partition} cannot be fetched at offset {state.fetch_offset}: {code.name}"
         return Outcome(errors=(error_of(code, text),))
+
+
+def _is_due(state: PartitionState, now: float) -> bool:
+    """Whether a partition can be fetched now and wants to be."""
+    if state.phase is not FETCHING or state.is_paused or state.is_fetching or now < state.retry_at:
+        return False
+    return state.fetch_end is None or state.fetch_offset < state.fetch_end
 
 
 def _together(outcomes: list[Outcome]) -> Outcome:

@@ -43,7 +43,7 @@ class FetchSettings:
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
     max_partition_fetch_bytes: int = 1_048_576
-    prefetch_bytes: int = 67_108_864
+    prefetch_bytes: int = 25_165_824
     is_read_committed: bool = False
     check_crcs: bool = True
     client_rack: str = ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Whole tables are worth larger answers than single records are.
-_PARTITION_FETCH_BYTES = 2 * 1024 * 1024
+_PARTITION_FETCH_BYTES = 8 * 1024 * 1024
 # While the user works on a table, workers decode this many chunks for the next one.
 _CHUNKS_AHEAD = 2
 
@@ -109,8 +109,7 @@ class TableReader:
         if not parts:
             return None
         try:
-            while self._has_space(parts) and (part := await self._next_part()) is not None:
-                parts.append(part)
+            await self._fill_up(parts)
             self._cut(parts)
             table = pa.Table.from_batches([part.rows for part in parts])
             if self._decoder is not None:
@@ -141,10 +140,18 @@ class TableReader:
                 return []
             await core.wait(left)
 
-    def _has_space(self, parts: list[Part]) -> bool:
-        rows = sum(part.rows.num_rows for part in parts)
-        size_bytes = sum(part.rows.nbytes for part in parts)
-        return size_bytes < self._max_bytes and (self._max_rows is None or rows < self._max_rows)
+    async def _fill_up(self, parts: list[Part]) -> None:
+        """Add what is ready to the first part; one that is too large for this table comes first in the next one."""
+        rows, size_bytes = parts[0].rows.num_rows, parts[0].rows.nbytes
+        while size_bytes < self._max_bytes and (self._max_rows is None or rows < self._max_rows):
+            part = await self._next_part()
+            if part is None:
+                return
+            rows, size_bytes = rows + part.rows.num_rows, size_bytes + part.rows.nbytes
+            if size_bytes > self._max_bytes:
+                self._rest = part
+                return
+            parts.append(part)
 
     def _cut(self, parts: list[Part]) -> None:
         """What is more than `max_rows` comes first in the next table."""
@@ -193,7 +200,8 @@ class TableReader:
 
     def _decode_ahead(self) -> None:
         loop = asyncio.get_running_loop()
-        while len(self._jobs) < _CHUNKS_AHEAD and (lent := self._core.prefetch.borrow()) is not None:
+        wanted = _CHUNKS_AHEAD - (self._rest is not None)
+        while len(self._jobs) < wanted and (lent := self._core.prefetch.borrow()) is not None:
             if self._is_beyond(lent):
                 self._beyond.append(lent)
                 continue

@@ -70,6 +70,7 @@ class Sender:
         self._compresses = self._codec is not Codec.NONE
         self.level = level_of(config)
         self._in_flight: dict[int, int] = {}
+        self._large_in_flight = 0
         self._turns = 0
         self._expires_at = 0.0
         self._next_at = 0.0
@@ -81,9 +82,9 @@ class Sender:
         self.is_update_wanted = False
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no request is on its way."""
-        return not self._in_flight
+    def is_calm(self) -> bool:
+        """Whether nothing is on its way, or one request of a few records: those who send do it now and then."""
+        return not self._in_flight or (not self._large_in_flight and self.in_flight_requests == 1)
 
     @property
     def in_flight_requests(self) -> int:
@@ -246,7 +247,9 @@ class Sender:
             if not batch.attempts:
                 batch.taken_at = now
                 self._metrics.batch_taken(batch, now)
-        return Shipment(leader, batches, self._appender.topics, self._config, self._codec, now)
+        shipment = Shipment(leader, batches, self._appender.topics, self._config, self._codec, now)
+        self._large_in_flight += shipment.is_large
+        return shipment
 
     # Answers.
 
@@ -291,6 +294,7 @@ class Sender:
 
     def _landed(self, shipment: Shipment) -> None:
         self._progress = True
+        self._large_in_flight -= shipment.is_large
         left = self._in_flight[shipment.node_id] - 1
         if left:
             self._in_flight[shipment.node_id] = left

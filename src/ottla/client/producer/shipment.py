@@ -15,11 +15,14 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records import Codec
 
+# Whoever sends more than that at once sends others soon.
+FEW_RECORDS = 3
+
 
 class Shipment:
     """At most one batch of each partition. `request` has them as they are now: one that is sent again is made anew."""
 
-    __slots__ = ("batches", "node_id", "request", "sent_at")
+    __slots__ = ("batches", "is_large", "node_id", "request", "sent_at")
 
     def __init__(
         self,
@@ -32,6 +35,7 @@ class Shipment:
     ) -> None:
         self.node_id = node_id
         self.batches = batches
+        self.is_large = len(batches) > 1 or batches[0].count > FEW_RECORDS
         self.sent_at = now
         is_transactional = config.transactional_id is not None
         by_topic: dict[str, TopicProduceData] = {}

@@ -39,9 +39,9 @@ class Waking:
             self.wake()
 
     def _did_turn(self) -> bool:
-        """Only where nothing is on its way: an answer would bring a turn about, for all records until then."""
+        """Only where little is on its way. Where there is more, records come faster than they leave one by one."""
         loop = self.loop
-        if self._lingers or loop is None or not self._sender.is_idle:
+        if self._lingers or loop is None or not self._sender.is_calm:
             return False
         if threading.get_ident() != self._appender.owner_thread:
             return self.visit is not None and self.visit(self._take_turn)

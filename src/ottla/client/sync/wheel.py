@@ -28,6 +28,7 @@ except ImportError:
     from signal import signal as set_handler
 
 _PATIENCE_SECONDS = 0.005
+_MOST_PATIENCE_SECONDS = 0.02
 _HANDOVER_SECONDS = 0.05
 _HARMLESS = (int(signal.SIG_DFL), int(signal.SIG_IGN), signal.default_int_handler, None)
 _INTERRUPT = int(signal.SIGINT)
@@ -109,11 +110,14 @@ class Wheel:
             _end(self._loop)
 
     def _stand_by(self) -> None:
-        """Until callers have left the wheel alone for a while."""
+        """Until callers have left the wheel alone for a while; those who came often are given longer, since every
+        look takes the interpreter from somebody."""
+        patience = _PATIENCE_SECONDS
         while not self.is_ended:
             drives = self._drives
-            self._ended.wait(_PATIENCE_SECONDS)
+            self._ended.wait(patience)
             if drives != self._drives:
+                patience = min(2 * patience, _MOST_PATIENCE_SECONDS)
                 continue
             if not self._held.locked():
                 return

@@ -77,6 +77,26 @@ async def test_tables_are_cut_and_a_loop_that_breaks_has_consumed_what_it_saw(wr
 
 
 @asynchronous
+async def test_a_table_is_no_larger_than_asked_for_and_what_did_not_fit_comes_next(writer: Writer) -> None:
+    topic = writer.topic(4)
+    for partition in range(4):
+        writer.write(topic, numbered(300), partition=partition)
+    async with consumer_of(writer) as consumer:
+        consumer.assign([(topic, partition) for partition in range(4)])
+        tables: list[pa.Table] = []
+        async for table in consumer.tables(max_bytes=30_000, timeout=PATIENCE_SECONDS):
+            assert table.nbytes <= 30_000
+            tables.append(table)
+            if sum(one.num_rows for one in tables) == 1200:
+                break
+        whole = pa.concat_tables(tables)
+        for partition in range(4):
+            rows = whole.filter(pc.equal(whole.column("partition"), partition))
+            assert rows.column("value").to_pylist() == numbered(300)
+        assert set((await consumer.lag()).values()) == {0}
+
+
+@asynchronous
 async def test_bounded_reads_end_at_the_end_or_before(writer: Writer) -> None:
     topic = writer.topic(2)
     writer.write(topic, numbered(50))

@@ -23,7 +23,7 @@ TOPIC_ID = b"t" * 16
 def cluster(leaders: list[int], topic_id: bytes = TOPIC_ID) -> Cluster:
     partitions = tuple(PartitionInfo(number, leader, 5, (1, 2), (1, 2)) for number, leader in enumerate(leaders))
     return Cluster(
-        nodes=MappingProxyType({node_id: Node(node_id, "host", 1) for node_id in (1, 2)}),
+        nodes=MappingProxyType({node_id: Node(node_id, "host", 1) for node_id in (1, 2, 3)}),
         topics=MappingProxyType({"orders": TopicInfo("orders", topic_id, partitions)}),
         names_by_id=MappingProxyType({topic_id: "orders"}),
     )
@@ -151,6 +151,34 @@ def test_no_fetch_is_sent_without_room_and_one_is_when_there_is_some() -> None:
     desk.prefetch.take(1)
     desk.prefetch.take(1)
     assert len(desk.plans()) == 1
+
+
+def test_a_fetch_that_waits_for_records_leaves_room_for_those_of_all_other_brokers() -> None:
+    desk = Desk([1, 2, 3], prefetch_bytes=3000, max_partition_fetch_bytes=2000)
+    plans = desk.plans()
+    assert [(plan.node_id, plan.request.max_bytes) for plan in plans] == [(1, 1000), (2, 1000), (3, 1000)]
+
+
+def test_room_is_kept_for_a_broker_that_cannot_be_asked_yet() -> None:
+    desk = Desk([1, 2], prefetch_bytes=3000)
+    desk.states[1].retry_at = 1.0
+    assert [(plan.node_id, plan.request.max_bytes) for plan in desk.plans()] == [(1, 1500)]
+    assert [(plan.node_id, plan.request.max_bytes) for plan in desk.plans(1.0)] == [(2, 1500)]
+
+
+def test_a_broker_that_waited_for_room_is_asked_before_one_that_brought_records() -> None:
+    size_bytes = len(batch([b"x" * 1000]))
+    desk = Desk([1, 2], prefetch_bytes=2 * size_bytes, max_partition_fetch_bytes=size_bytes)
+    first, second = desk.plans()
+    desk.answer(first, records(0, b"x" * 1000))
+    desk.answer(second)
+    (waited,) = desk.plans()
+    assert waited.node_id == 2
+    desk.answer(waited, records(1, b"x" * 1000))
+    assert desk.plans() == []
+    assert len(desk.prefetch.take(2)) == 2
+    desk.prefetch.take(1)
+    assert [plan.node_id for plan in desk.plans()] == [1, 2]
 
 
 def test_a_batch_larger_than_the_limit_still_comes() -> None:
