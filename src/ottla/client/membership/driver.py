@@ -202,6 +202,8 @@ class Driver(ABC):
                 await self._release()
         self._member.gave_back(self._member.owned)
         self._is_away = False
+        # A heartbeat of one who is no member joins: from here on there is none.
+        await self._stop_tasks()
         farewell = self._farewell("the consumer was closed")
         self._changed()
         with suppress(TimeoutError, OttlaError):
