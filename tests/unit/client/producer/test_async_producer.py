@@ -337,6 +337,23 @@ def test_a_record_that_need_not_linger_has_left_when_send_returns(ottla: TestBro
     assert asyncio.run(run())
 
 
+def test_behind_one_record_another_leaves_at_once_and_more_leave_together(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, linger_ms=0) as producer:
+            await producer.send("t", b"0")
+            ottla.faults.delay("PRODUCE", 1.0, times=2)
+            before = ottla.faults.requests("PRODUCE")
+            deliveries = [producer.send("t", b"%d" % number) for number in range(1, 6)]
+            # Nothing else of the loop has run yet.
+            assert any(ottla.faults.requests("PRODUCE") - before == 2 for _ in tries(30))
+            assert [(await one).offset for one in deliveries] == [1, 2, 3, 4, 5]
+            assert ottla.faults.requests("PRODUCE") - before == 3
+
+    asyncio.run(run())
+
+
 def test_callbacks_that_send_without_lingering_keep_the_order(ottla: TestBroker) -> None:
     """They are called in the middle of the producer's own work, which must not begin anew in there."""
     ottla.create_topic("t", partitions=3)

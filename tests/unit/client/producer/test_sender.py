@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import cast
 
+import pytest
 from tests.property.client.producer_world import TOPIC, Dice, HandClock, World
 
 from ottla.client.cluster import NO_LEADER
@@ -83,6 +84,22 @@ def test_no_more_requests_in_flight_than_allowed() -> None:
     world.answer(1)
     world.turn()
     assert len(requests_of(world)) == 3
+
+
+@pytest.mark.parametrize(("records", "is_calm"), [(1, True), (3, True), (4, False)])
+def test_it_is_calm_while_at_most_one_request_of_a_few_records_is_on_its_way(records: int, is_calm: bool) -> None:
+    world = acquainted(World(2, linger_ms=0))
+    assert world.sender.is_calm
+    for _ in range(records):
+        world.send(0)
+    world.turn()
+    assert [request for node in world.waiting for request in requests_of(world, node)] == [[0]]
+    assert world.sender.is_calm is is_calm
+    world.send(1)
+    world.turn()
+    assert not world.sender.is_calm
+    world.settle()
+    assert world.sender.is_calm
 
 
 def test_a_full_batch_for_an_idle_broker_wakes_the_loop_although_another_is_busy() -> None:
