@@ -89,17 +89,18 @@ def test_no_more_requests_in_flight_than_allowed() -> None:
 @pytest.mark.parametrize(("records", "is_calm"), [(1, True), (3, True), (4, False)])
 def test_it_is_calm_while_at_most_one_request_of_a_few_records_is_on_its_way(records: int, is_calm: bool) -> None:
     world = acquainted(World(2, linger_ms=0))
-    assert world.sender.is_calm
+    seen = [world.sender.is_calm]
     for _ in range(records):
         world.send(0)
     world.turn()
     assert [request for node in world.waiting for request in requests_of(world, node)] == [[0]]
-    assert world.sender.is_calm is is_calm
+    seen.append(world.sender.is_calm)
     world.send(1)
     world.turn()
-    assert not world.sender.is_calm
+    seen.append(world.sender.is_calm)
     world.settle()
-    assert world.sender.is_calm
+    seen.append(world.sender.is_calm)
+    assert seen == [True, is_calm, False, True]
 
 
 def test_a_full_batch_for_an_idle_broker_wakes_the_loop_although_another_is_busy() -> None:
