@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ottla.cli.connecting import Target
+from ottla.cli.connecting import target
 
 if TYPE_CHECKING:
     from ottla.client.admin import AsyncAdmin
@@ -36,9 +36,7 @@ def _names(context: typer.Context, incomplete: str, ask: Callable[["AsyncAdmin"]
         from ottla.client.admin import AsyncAdmin
 
         given = context.params
-        place = Target(
-            given.get("bootstrap"), list(given.get("settings") or ()), given.get("config_file"), PATIENCE_SECONDS
-        )
+        place = target(given.get("bootstrap"), given.get("settings"), given.get("config_file"), PATIENCE_SECONDS)
         async with asyncio.timeout(PATIENCE_SECONDS), AsyncAdmin(config=place.admin_properties()) as admin:
             return await ask(admin)
 

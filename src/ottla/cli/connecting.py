@@ -1,5 +1,6 @@
 """How a command reaches its cluster: the options that all of them share, as settings of the clients."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +23,7 @@ def bootstrap_option(help: str, *more_names: str) -> Any:  # noqa: A002  # as ty
         *more_names,
         "-b",
         metavar="HOST:PORT,...",
-        envvar=BOOTSTRAP_VARIABLE,
-        help=f"{help}  [default: {DEFAULT_BOOTSTRAP}]",
+        help=rf"{help}  \[env var: {BOOTSTRAP_VARIABLE}] \[default: {DEFAULT_BOOTSTRAP}]",
         show_default=False,
         rich_help_panel=CONNECTION,
     )
@@ -45,8 +45,7 @@ ConfigFile = Annotated[
         "--config",
         "-F",
         metavar="FILE",
-        envvar=CONFIG_VARIABLE,
-        help="A properties file with settings of the client; -X wins over it.",
+        help=rf"A properties file with settings of the client; -X wins over it.  \[env var: {CONFIG_VARIABLE}]",
         show_default=False,
         rich_help_panel=CONNECTION,
     ),
@@ -85,28 +84,39 @@ def pairs(
 
 @dataclass(frozen=True)
 class Target:
-    """A cluster, and the settings to reach it with; later ones win."""
+    """A cluster, and the settings to reach it with. Brokers may be named in many places; the first of these counts:
+    `bootstrap`, `settings`, the file where it was typed, `other_bootstrap` (of the environment), any other file."""
 
     bootstrap: str | None = None
     settings: list[str] = field(default_factory=list)
     config_file: Path | None = None
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    other_bootstrap: str | None = None
+    is_file_typed: bool = True
+
+    @property
+    def timeout_ms(self) -> int:
+        return int(self.timeout_seconds * 1000)
 
     def properties(self, **own: object) -> dict[str, object]:
-        """Kafka's names and the values given for them; `own` are what the command sets by itself, unless told
-        otherwise."""
+        """Kafka's names and the values given for them, however they were spelt; `own` are what the command sets by
+        itself, unless told otherwise."""
         properties: dict[str, object] = {name.replace("_", "."): value for name, value in own.items()}
-        properties |= self._from_file()
-        properties |= pairs(self.settings, "-X", "client.id=me")
+        from_file = self._from_file()
+        typed = _by_kafka_names(pairs(self.settings, "-X", "client.id=me"))
+        properties |= from_file | typed
+        brokers = "bootstrap.servers"
+        is_named = brokers in typed or (self.is_file_typed and brokers in from_file)
         if self.bootstrap:
-            properties["bootstrap.servers"] = self.bootstrap
-        properties.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+            properties[brokers] = self.bootstrap
+        elif self.other_bootstrap and not is_named:
+            properties[brokers] = self.other_bootstrap
+        properties.setdefault(brokers, DEFAULT_BOOTSTRAP)
         return properties
 
     def admin_properties(self) -> dict[str, object]:
         """For the admin client, which gives up when the command may wait no longer."""
-        milliseconds = int(self.timeout_seconds * 1000)
-        return self.properties(client_id="ottla-cli", default_api_timeout_ms=milliseconds)
+        return self.properties(client_id="ottla-cli", default_api_timeout_ms=self.timeout_ms)
 
     def _from_file(self) -> dict[str, object]:
         if self.config_file is None:
@@ -114,12 +124,30 @@ class Target:
         from ottla.runtime.properties import parse_properties
 
         try:
-            return dict(parse_properties(self.config_file.read_text(encoding="utf-8")))
+            found = parse_properties(self.config_file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise WrongUsage(f"{self.config_file} cannot be read: {error}") from None
+        return _by_kafka_names(found.items())
+
+
+def _by_kafka_names(given: Iterable[tuple[str, str]]) -> dict[str, object]:
+    from ottla.client.config import kafka_name
+
+    return {kafka_name(name): value for name, value in given}
 
 
 def target(
     bootstrap: str | None, settings: list[str] | None, config_file: Path | None, timeout_seconds: float
 ) -> Target:
-    return Target(bootstrap, list(settings or ()), config_file, timeout_seconds)
+    """What options and environment say. The variables are read here, not by the options: what was typed must win over
+    them, wherever it was typed."""
+    variable = os.environ.get(CONFIG_VARIABLE)
+    file = config_file if config_file is not None or not variable else Path(variable)
+    return Target(
+        bootstrap,
+        list(settings or ()),
+        file,
+        timeout_seconds,
+        os.environ.get(BOOTSTRAP_VARIABLE),
+        is_file_typed=config_file is not None,
+    )

@@ -20,7 +20,7 @@ sizes them by what the connection can carry.
 
 import logging
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Any, TypeVar
 
 from ottla.client.config_client import AdminConfig, ClientConfig
@@ -30,11 +30,13 @@ from ottla.client.config_producer import ProducerConfig
 from ottla.client.config_settings import Setting, settings_of
 from ottla.client.errors import ConfigError
 
-__all__ = ["AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig", "parse_address", "resolve"]
+__all__ = ["AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig", "kafka_name", "parse_address", "resolve"]
 
 logger = logging.getLogger(__name__)
 
 _PORT_MAX = 65535
+
+_KINDS: tuple[type[ClientConfig], ...] = (ProducerConfig, ConsumerConfig, AdminConfig)
 
 Config = TypeVar("Config", bound=ClientConfig)
 
@@ -79,6 +81,16 @@ def parse_address(server: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def kafka_name(name: str) -> str:
+    """Kafka's name of a setting that is written in any way that `resolve` takes (with underscores, as an alias); a name
+    that no client has stays as it is, so that a refusal tells what was written."""
+    for kind in _KINDS:
+        found = _names_of(kind).get(_dotted(name))
+        if found is not None:
+            return found.name
+    return name
+
+
 def _dotted(name: object) -> str:
     if not isinstance(name, str):
         raise ConfigError(f"the name of a setting is a string, not {name!r}")
@@ -101,14 +113,29 @@ def _pass_over(kind: type[ClientConfig], name: str, known: Mapping[str, Setting]
     if dotted in HARMLESS:
         logger.warning("%s has no effect in this client", dotted)
         return
-    owners = [other for other in (ProducerConfig, ConsumerConfig, AdminConfig) if dotted in _names_of(other)]
+    owners = [other for other in _KINDS if dotted in _names_of(other)]
     if owners:
         owner = owners[0].__name__.removesuffix("Config").lower()
         logger.warning("%s has no effect here: it is a setting of the %s", dotted, owner)
         return
-    near = get_close_matches(dotted, known, n=1, cutoff=0.6)
+    near = _nearest(dotted, known)
     looks_like_keyword = "." not in name
-    if near:
-        meant = near[0].replace(".", "_") if looks_like_keyword else near[0]
+    if near is not None:
+        meant = near.replace(".", "_") if looks_like_keyword else near
         raise ConfigError(f"there is no setting {name!r}: did you mean {meant!r}?")
     raise ConfigError(f"there is no setting {name!r}: see the fields of {kind.__name__} for those that there are")
+
+
+def _nearest(dotted: str, known: Iterable[str]) -> str | None:
+    """The name that was most likely meant. Where no name of this client is as near, it is one of another client: the
+    same settings are often given to several."""
+    everywhere = sorted({name for kind in _KINDS for name in _names_of(kind)})
+    nearest = get_close_matches(dotted, everywhere, n=1, cutoff=0.6)
+    own = get_close_matches(dotted, known, n=1, cutoff=0.6)
+    if own and _likeness(dotted, own[0]) >= _likeness(dotted, nearest[0]):
+        return own[0]
+    return nearest[0] if nearest else None
+
+
+def _likeness(written: str, name: str) -> float:
+    return SequenceMatcher(None, name, written).ratio()
