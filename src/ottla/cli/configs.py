@@ -88,6 +88,7 @@ def describe(
     async def work(admin: "AsyncAdmin") -> None:
         wanted = parse_resource(resource)
         results = await admin.describe_configs(wanted, names=keys or None, include_documentation=documentation)
+        await _refuse_unknown(admin, wanted, set(keys or ()) - set(results[wanted]))
         rows = [
             {
                 "key": entry.name,
@@ -104,6 +105,22 @@ def describe(
         output.rows(columns, rows, empty=f"{wanted}: all settings are at their defaults; --all shows them")
 
     run_admin(target(bootstrap, settings, config_file, timeout), output, work)
+
+
+async def _refuse_unknown(admin: "AsyncAdmin", resource: "ConfigResource", missing: set[str]) -> None:
+    """Say that a setting does not exist. The defaults of all brokers are listed only where they were changed: there,
+    what is missing may well exist."""
+    from difflib import get_close_matches
+
+    from ottla.client.admin import ConfigResource
+
+    if not missing or resource == ConfigResource.all_brokers():
+        return
+    known = sorted((await admin.describe_configs(resource))[resource])
+    unknown = min(missing)
+    near = get_close_matches(unknown, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "--all shows those that there are"
+    raise WrongUsage(f"{resource} has no setting {unknown!r}: {hint}")
 
 
 @app.command("alter")

@@ -32,6 +32,18 @@ Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=
 SomeGroups = Annotated[
     list[str] | None, typer.Argument(metavar="[GROUP...]", autocompletion=group_ids, show_default=False)
 ]
+STATES = (
+    "Stable",
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+    "Unknown",
+)
+TYPES = ("classic", "consumer", "share", "streams")
 LAG_COLUMNS = ("group", "topic", "partition", "committed", "end", "lag", "member", "host")
 
 
@@ -58,6 +70,8 @@ def list_groups(
     output = Output(json)
 
     async def work(admin: "AsyncAdmin") -> None:
+        chosen_states = [_known("--state", state, STATES) for state in states or ()]
+        chosen_types = [_known("--type", kind, TYPES) for kind in types or ()]
         rows = [
             {
                 "group": one.group_id,
@@ -66,11 +80,19 @@ def list_groups(
                 "protocol": one.protocol_type,
                 "coordinator": one.coordinator,
             }
-            for one in await admin.list_groups(states=states or (), types=types or ())
+            for one in await admin.list_groups(states=chosen_states, types=chosen_types)
         ]
         output.rows(("group", "type", "state", "coordinator"), rows, empty="there are no groups")
 
     run_admin(target(bootstrap, settings, config_file, timeout), output, work)
+
+
+def _known(option: str, given: str, known: tuple[str, ...]) -> str:
+    """As Kafka writes it. A broker would answer a word that it does not know with no groups."""
+    found = next((one for one in known if one.lower() == given.lower()), None)
+    if found is None:
+        raise WrongUsage(f"{option} {given}: it must be {', '.join(known[:-1])} or {known[-1]}")
+    return found
 
 
 @app.command("describe")

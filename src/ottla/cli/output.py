@@ -6,7 +6,7 @@ Results go to standard output, all else to standard error.
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,12 +52,13 @@ class Output:
             self.line(data)
             return
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(style="bold", no_wrap=True)
         table.add_column(overflow="fold")
         for name, value in data.items():
-            table.add_row(name.replace("_", " "), text_of(value))
+            table.add_row(name.replace("_", " "), Text(text_of(value)))
         self.console.print(table)
 
     def done(self, data: Row, text: str) -> None:
@@ -73,15 +74,30 @@ class Output:
             sys.stderr.write(f"{text}\n")
 
 
+def write_all(stream: BinaryIO, content: bytes) -> None:
+    """Standard output without a buffer (PYTHONUNBUFFERED) may take a part and leave the rest, as when its reader goes
+    away in the middle: the rest is what fails then."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[stream.write(rest) :]
+
+
 def table_of(columns: Sequence[str], rows: Iterable[Row], title: str | None = None) -> "Table":
+    """Texts fold where the screen is narrow; numbers do not: half of one is another number."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, title=title, title_justify="left", header_style="bold", padding=(0, 2, 0, 0))
+    listed = list(rows)
     for column in columns:
-        is_number = column in _NUMBERS
-        table.add_column(column.replace("_", " "), justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
+        is_right = column in _NUMBERS
+        table.add_column(
+            column.replace("_", " "),
+            justify="right" if is_right else "left",
+            overflow="fold",
+            min_width=max((len(str(row[column])) for row in listed if isinstance(row.get(column), int)), default=None),
+        )
+    for row in listed:
         table.add_row(*(Text(text_of(row.get(column)), style=_style(column, row.get(column))) for column in columns))
     return table
 

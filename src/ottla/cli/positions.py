@@ -91,10 +91,10 @@ def parse_position(text: str, now_ms: int) -> Position:
     if word.startswith("@") and _NUMBER.fullmatch(word[1:]) and int(word[1:]) <= _LARGEST_OFFSET:
         return Position(Kind.TIME, int(word[1:]))
     try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
+        milliseconds = int(datetime.fromisoformat(written).timestamp() * 1000)
+    except (ValueError, OverflowError):
         raise WrongPosition(f"{text!r} is no place in a topic: write {EXPLANATION}") from None
-    return Position(Kind.TIME, max(int(moment.timestamp() * 1000), 0))
+    return Position(Kind.TIME, max(milliseconds, 0))
 
 
 def offset_of(position: Position, bounds: Bounds) -> int:

@@ -100,6 +100,10 @@ def test_settings_of_everything(ottla: CommandLine, topic: str) -> None:
         (["topics", "create", "t", "--set", "retention.ms"], "it must look like key=value"),
         (["topics", "list", "-X", "linger"], "it must look like key=value"),
         (["topics", "list", "-X", "request.timeout=5"], "did you mean"),
+        (["produce", "t", "-v", "x", "-X", "compression.typ=zstd"], "did you mean 'compression.type'?"),
+        (["produce", "t", "-v", "x", "-X", "compression_typ=zstd"], "'compression_typ': did you mean"),
+        (["groups", "list", "--state", "Bogus"], "--state Bogus: it must be Stable, Empty, PreparingRebalance"),
+        (["groups", "list", "--type", "shared"], "it must be classic, consumer, share or streams"),
         (["topics", "list", "--config", "missing.properties"], "missing.properties cannot be read"),
         (["topics", "list", "-b", "nonsense"], "host:port"),
         (["groups", "reset", "g"], "either --to PLACE or --by N"),
@@ -115,6 +119,40 @@ def test_wrong_usage_is_told_in_one_line(ottla: CommandLine, arguments: list[str
     assert done.out == ""
 
 
+def test_a_setting_that_does_not_exist(ottla: CommandLine, topic: str) -> None:
+    ottla("topics", "create", topic)
+    done = ottla("configs", "describe", f"topic:{topic}", "retention.mss", code=WRONG)
+    assert f"topic {topic} has no setting 'retention.mss': did you mean 'retention.ms'?" in done.err
+    assert ottla("configs", "describe", f"topic:{topic}", "retention.ms", "--json").lines[0]["key"] == "retention.ms"
+    ottla("configs", "describe", "brokers", "log.retention.ms")
+
+
+def test_names_are_no_markup(ottla: CommandLine, topic: str) -> None:
+    ottla("topics", "create", topic)
+    for group in ("[/x]", "[red]group[/red]"):
+        ottla("groups", "reset", group, "--topic", topic, "--to", "end", "--apply")
+        assert group in ottla("groups", "describe", group).out
+
+
+def test_the_help_tells_the_default_and_the_environment(ottla: CommandLine) -> None:
+    shown = " ".join(ottla("topics", "list", "--help").out.split())
+    assert "[default: localhost:9092]" in shown
+    assert "[env var: OTTLA_BOOTSTRAP_SERVERS]" in shown
+    assert "[env var: OTTLA_CLIENT_CONFIG]" in shown
+
+
+def test_what_is_typed_wins_over_the_environment(
+    broker: TestBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = CommandLine("127.0.0.1:1")
+    ended = elsewhere("cluster", "-X", f"bootstrap.servers={broker.bootstrap_servers}", "--json", "--timeout", "5")
+    assert ended.lines[0]["controller"] == 1
+    elsewhere("cluster", "-X", f"bootstrap_servers={broker.bootstrap_servers}", "--timeout", "5")
+    settings = tmp_path / "client.properties"
+    settings.write_text(f"bootstrap.servers={broker.bootstrap_servers}\n")
+    elsewhere("cluster", "--config", str(settings), "--timeout", "5")
+
+
 def test_a_broker_that_is_not_there(ottla: CommandLine) -> None:
     done = ottla("topics", "list", "-b", "127.0.0.1:1", "--timeout", "0.3", code=FAILED)
     assert done.err.startswith("ottla: ")
@@ -125,7 +163,8 @@ def test_a_broker_that_is_not_there(ottla: CommandLine) -> None:
 def test_settings_come_from_a_file_and_options_win(ottla: CommandLine, broker: TestBroker, tmp_path: Path) -> None:
     settings = tmp_path / "client.properties"
     settings.write_text(f"bootstrap.servers=127.0.0.1:1\nclient.id=from-file\n# {broker.bootstrap_servers}\n")
-    assert ottla("cluster", "--config", str(settings), "--json").lines[0]["controller"] == 1
+    typed = ("-b", broker.bootstrap_servers)
+    assert ottla("cluster", "--config", str(settings), *typed, "--json").lines[0]["controller"] == 1
     without = CommandLine("")
     ended = without("cluster", "--config", str(settings), "--timeout", "0.3", code=FAILED)
     assert "127.0.0.1:1" in ended.err
