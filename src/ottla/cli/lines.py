@@ -49,7 +49,7 @@ class LineFormat:
 
     def read(self, line: bytes) -> RecordToSend:
         if self.is_json:
-            return self._with_defaults(from_json(line))
+            return self._with_defaults(from_json(line, self.key))
         key, value = self.key, line
         if self.key_separator is not None:
             before, found, after = line.partition(self.key_separator)
@@ -64,7 +64,7 @@ class LineFormat:
     def _with_defaults(self, record: RecordToSend) -> RecordToSend:
         return RecordToSend(
             record.value,
-            self.key if record.key is None else record.key,
+            record.key,
             record.headers + self.headers,
             None,
             self.partition if record.partition is None else record.partition,
@@ -97,6 +97,10 @@ def parse_header(text: str) -> Header:
     name, separator, value = text.partition("=")
     if not name:
         raise WrongUsage(f"--header {text}: it must look like name=value")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise WrongUsage(f"--header {_shown(typed_bytes(text))}: the name is no text in UTF-8") from None
     return (name, typed_bytes(value) if separator else None)
 
 

@@ -34,6 +34,8 @@ def test_bytes_that_are_no_text_and_nulls() -> None:
         (b"NaN", "NaN"),
         (b'{"base64": "AA=="}', '{"base64": "AA=="}'),
         (b"[" * 100_000, "[" * 100_000),
+        (b'{"a":1e400}', '{"a":1e400}'),
+        (rb'{"a":"\ud800"}', r'{"a":"\ud800"}'),
     ],
 )
 def test_values_as_json_are_read_back_as_what_they_were(value: bytes, expected: object) -> None:
@@ -42,6 +44,30 @@ def test_values_as_json_are_read_back_as_what_they_were(value: bytes, expected: 
     again = from_json(line).value
     assert again is not None
     assert again == value or json.loads(again) == json.loads(value)
+
+
+@pytest.mark.parametrize(
+    "number", ["0.1000000000000000055511151231257827", "1.10", "1e5", "-0", "9" * 5000, "12345678901234567890", "2.5"]
+)
+def test_numbers_keep_their_digits(number: str) -> None:
+    content = f'{{"a":[{number},"č"],"b":{{"c":{number}}}}}'
+    line = to_json(Record("t", 0, 0, value=content.encode()), is_value_json=True)
+    assert f'"value": {{"a": [{number}, "č"], "b": {{"c": {number}}}}}, ' in line
+    assert from_json(line).value == content.encode()
+    assert from_json(f'{{"value": {number}}}').value == number.encode()
+
+
+def test_a_number_beyond_all_others_is_written_as_it_is() -> None:
+    assert from_json('{"value": {"a": 1e400}}').value == b'{"a":1e400}'
+
+
+def test_a_null_key_is_a_key() -> None:
+    assert from_json('{"value": 1, "key": null}', b"k").key is None
+    assert from_json('{"value": 1}', b"k").key == b"k"
+
+
+def test_a_record_without_a_time() -> None:
+    assert from_json(to_json(Record("t", 0, 0, -1, value=b"tea"))) == RecordToSend(b"tea", None, (), "t", 0)
 
 
 def test_what_a_line_may_leave_out() -> None:
@@ -62,6 +88,13 @@ def test_what_a_line_may_leave_out() -> None:
         ('{"value": {"base64": "?"}}', "base64 of 'value'"),
         ('{"value": 1, "partition": "0"}', "'partition' is '0': it must be a whole number"),
         ('{"value": 1, "partition": true}', "'partition' is True"),
+        ('{"value": 1, "partition": -1}', "'partition' is -1: it must be from 0 to 2147483647"),
+        ('{"value": 1, "timestamp": -2}', "'timestamp' is -2: it must be from 0 to 9223372036854775807"),
+        ('{"value": 1, "timestamp": 1' + "0" * 24 + "}", "it must be from 0 to 9223372036854775807"),
+        ('{"value": 1, "timestamp": 1e3}', "'timestamp' is 1e3: it must be a whole number"),
+        ('{"value": NaN}', "this is no JSON: NaN"),
+        ('{"value": [-Infinity]}', "this is no JSON: -Infinity"),
+        ('{"value": ' + "[" * 200_000, "this is nested too deeply"),
         ('{"value": 1, "topic": 5}', "'topic' is 5: it must be a string"),
         ('{"value": 1, "headers": [["a"]]}', "list of [name, value]"),
         ('{"value": 1, "headers": 7}', "'headers' is an object"),

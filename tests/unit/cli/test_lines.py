@@ -46,6 +46,7 @@ def test_a_line_of_json_wins_over_options() -> None:
     assert line_format.read(b'{"value": "a"}') == RecordToSend(b"a", b"k", (("h", b"1"),), None, 2)
     said = line_format.read(b'{"value": "a", "key": "own", "partition": 0, "headers": [["x", "y"]], "timestamp": 9}')
     assert said == RecordToSend(b"a", b"own", (("x", b"y"), ("h", b"1")), None, 0, 9)
+    assert line_format.read(b'{"value": "a", "key": null}').key is None
 
 
 def test_errors_name_the_line() -> None:
@@ -60,3 +61,5 @@ def test_headers() -> None:
     assert parse_header("a") == ("a", None)
     with pytest.raises(WrongUsage, match="name=value"):
         parse_header("=b")
+    with pytest.raises(WrongUsage, match="no text in UTF-8"):
+        parse_header("\udcff=x")
