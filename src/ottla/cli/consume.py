@@ -18,7 +18,7 @@ from ottla.cli.connecting import (
     WrongUsage,
     target,
 )
-from ottla.cli.output import Output
+from ottla.cli.output import Output, write_all
 from ottla.cli.positions import BEGINNING, END, EXPLANATION, Position, parse_partitions, parse_position
 from ottla.cli.running import connected_admin, run
 
@@ -57,7 +57,9 @@ CountOption = Annotated[
 ]
 IdleOption = Annotated[
     float | None,
-    typer.Option("--idle", metavar="SECONDS", help="End when nothing came for so long.", rich_help_panel=READING),
+    typer.Option(
+        "--idle", metavar="SECONDS", min=0, help="End when nothing came for so long.", rich_help_panel=READING
+    ),
 ]
 GroupOption = Annotated[
     str | None,
@@ -154,7 +156,7 @@ class Plan:
         self, start: str | None, until: str | None, last: int | None, follow: bool, idle_seconds: float | None
     ) -> None:
         now_ms = int(time.time() * 1000)
-        self.last = last
+        self.last = None if last is None else min(last, sys.maxsize)
         self.follow = follow
         self.idle_seconds = idle_seconds
         self.start = (END if follow else BEGINNING) if start is None else parse_position(start, now_ms)
@@ -173,7 +175,7 @@ class Writer:
     def write(self, records: list[Any]) -> bool:
         """False when there is nothing more to write."""
         chosen = records if self.left is None else records[: self.left]
-        sys.stdout.buffer.write(b"".join(map(self._formatter, chosen)))
+        write_all(sys.stdout.buffer, b"".join(map(self._formatter, chosen)))
         sys.stdout.buffer.flush()
         if self.left is not None:
             self.left -= len(chosen)
@@ -233,24 +235,42 @@ async def partitions_of(admin: "AsyncAdmin", topic: str, chosen: str | None) -> 
 async def _as_member(
     place: Target, topic: str, group: str, start: str | None, writer: Writer, idle_seconds: float | None
 ) -> None:
-    from ottla.cli.reading import POLL_SECONDS, RECORDS_AT_ONCE
+    from ottla.cli.commits import Commits
+    from ottla.client.config import ConsumerConfig, resolve
     from ottla.client.consumer.consumer import AsyncConsumer
 
     if start not in (None, "beginning", "end"):
         raise WrongUsage("--from is beginning or end with --group, for where the group has no offset yet")
     reset = "earliest" if start == "beginning" else "latest"
     properties = place.properties(client_id="ottla-cli", group_id=group, auto_offset_reset=reset)
+    asked = resolve(ConsumerConfig, config=properties)
     async with connected_admin(place) as admin:
         await partitions_of(admin, topic, None)
-    bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties)
+    bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties | {"enable.auto.commit": "false"})
     async with bytes_consumer as consumer:
-        consumer.subscribe([topic])
-        waited, is_reading = 0.0, False
-        while writer.left != 0:
-            most = RECORDS_AT_ONCE if writer.left is None else min(writer.left, RECORDS_AT_ONCE)
-            records = await consumer.poll(POLL_SECONDS, most)
+        interval = asked.auto_commit_interval_ms / 1000 if asked.enable_auto_commit else None
+        commits = Commits(consumer, interval, place.timeout_seconds)
+        consumer.subscribe([topic], listener=commits)
+        try:
+            await _read_on(consumer, writer, commits, idle_seconds)
+        finally:
+            await commits.finish()
+
+
+async def _read_on(consumer: Any, writer: Writer, commits: Any, idle_seconds: float | None) -> None:
+    """Until there is nothing more to write, or nothing came for `idle_seconds` since the group let it read."""
+    from ottla.cli.reading import POLL_SECONDS, RECORDS_AT_ONCE
+
+    waited, is_reading = 0.0, False
+    while writer.left != 0:
+        most = RECORDS_AT_ONCE if writer.left is None else min(writer.left, RECORDS_AT_ONCE)
+        records = await consumer.poll(POLL_SECONDS, most)
+        with commits.of(records):
             writer.write(records)
-            waited = 0.0 if records else waited + POLL_SECONDS
-            is_reading = is_reading or bool(consumer.assignment)
-            if idle_seconds is not None and waited >= idle_seconds + (0 if is_reading else JOINING_SECONDS):
-                return
+        await commits.keep_up()
+        begins = not is_reading and bool(consumer.assignment)
+        is_reading = is_reading or begins
+        waited = 0.0 if records or begins else waited + POLL_SECONDS
+        patience = 0.0 if is_reading else JOINING_SECONDS
+        if not (records or begins) and idle_seconds is not None and waited >= idle_seconds + patience:
+            return

@@ -52,7 +52,7 @@ async def read_spans(
         if wanted:
             yield wanted
         waited = 0.0 if records else waited + POLL_SECONDS
-        if idle_seconds is not None and waited >= idle_seconds:
+        if not records and idle_seconds is not None and waited >= idle_seconds:
             return
         touched = {TopicPartition(record.topic, record.partition) for record in records} or set(open_spans)
         await _close_finished(consumer, open_spans, touched)
@@ -114,15 +114,16 @@ def _is_inside(open_spans: Mapping[TopicPartition, Span], record: Any) -> bool:
 
 async def read_last(consumer: Reader, bounds: Mapping[TopicPartition, Bounds], count: int) -> list[Any]:
     """The last records of all partitions together. Within a partition they keep their order; between partitions they
-    are ordered by their timestamps."""
+    are ordered by their timestamps. Any partition may have the newest, so that each is looked at until it has given
+    `count` records, or all that it has: how many others have says nothing."""
+    found: dict[TopicPartition, deque[Any]] = {}
     spans = last_spans(bounds, count)
-    while True:
-        found: dict[TopicPartition, deque[Any]] = {key: deque(maxlen=count) for key in spans}
+    while spans:
+        found |= {key: deque(maxlen=count) for key in spans}
         async for records in read_spans(consumer, spans):
             for record in records:
                 found[TopicPartition(record.topic, record.partition)].append(record)
-        wider = earlier_spans(spans, bounds)
-        if sum(map(len, found.values())) >= count or wider == spans:
-            merged = heapq.merge(*(found[key] for key in sorted(found)), key=lambda record: record.timestamp)
-            return list(deque(merged, maxlen=count))
-        spans = wider
+        too_few = {key: span for key, span in spans.items() if len(found[key]) < count}
+        spans = earlier_spans({key: span for key, span in too_few.items() if span.start > bounds[key].first}, bounds)
+    merged = heapq.merge(*(found[key] for key in sorted(found)), key=lambda record: record.timestamp)
+    return list(deque(merged, maxlen=count))
