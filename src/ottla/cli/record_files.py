@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,15 +13,21 @@ from ottla.cli.connecting import WrongUsage
 from ottla.cli.formats import RecordLike
 from ottla.cli.json_records import RecordToSend, to_json
 from ottla.cli.lines import LineFormat, Splitter, numbered, read_some
+from ottla.cli.output import write_all
+from ottla.cli.parquet_rows import arrow_module, parquet_module, read_parquet
 from ottla.cli.places import FileFormat, FilePlace
 
-ROWS_AT_ONCE = 10_000
 _PARTIAL = ".partial"
 
 
-def read_file(place: FilePlace) -> Iterator[tuple[list[RecordToSend], int]]:
-    """The records of a file in portions, each with the number of bytes (or rows of Parquet) that it took."""
-    return _read_parquet(path_of(place)) if place.format is FileFormat.PARQUET else _read_json(place.path)
+def read_file(place: FilePlace, *, with_partitions: bool = True) -> Iterator[tuple[list[RecordToSend], int]]:
+    """The records of a file in portions, each with the number of bytes (or rows of Parquet) that it took. What a column
+    of partitions holds does not matter to who does not need it."""
+    if place.format is not FileFormat.PARQUET:
+        return _read_json(place.path)
+    path = path_of(place)
+    with _readable(path):
+        return read_parquet(path, with_partitions=with_partitions)
 
 
 def size_of(place: FilePlace) -> int | None:
@@ -29,39 +36,65 @@ def size_of(place: FilePlace) -> int | None:
         return None
     if place.format is FileFormat.PARQUET:
         with _readable(place.path):
-            return int(_parquet().ParquetFile(place.path).metadata.num_rows)
+            return int(parquet_module().ParquetFile(place.path).metadata.num_rows)
     with _readable(place.path):
         return place.path.stat().st_size
 
 
+def refuse_directory(path: Path) -> None:
+    with _writable(path):
+        _is_file(path)
+
+
 class _NewFile:
-    """A file that has its name only when it is whole: what was there before stays until then."""
+    """A file that has its name only when it is whole: what was there before stays until then. Where the name is a link,
+    it is the file behind it that is replaced; what is no file (a pipe, a device) is written straight."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.partial = path.with_name(path.name + _PARTIAL)
+        with _writable(path):
+            self.is_replaced = _is_file(path)
+            self._path = Path(os.path.realpath(path)) if self.is_replaced else path
+            self._partial = self._path.with_name(self._path.name + _PARTIAL) if self.is_replaced else path
+            self.stream: BinaryIO = self._partial.open("wb")
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None:
-            os.replace(self.partial, self.path)
-        else:
-            with contextlib.suppress(OSError):
-                self.partial.unlink()
+        is_whole = False
+        try:
+            self.stream.close()
+            if kind is None and self.is_replaced:
+                os.replace(self._partial, self._path)
+            is_whole = True
+        finally:
+            if self.is_replaced and (kind is not None or not is_whole):
+                with contextlib.suppress(OSError):
+                    self._partial.unlink()
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file is there, or could be: not for pipes and devices. A directory is refused."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return True
+    if stat.S_ISDIR(mode):
+        raise WrongUsage(f"{path} cannot be written: it is a directory")
+    return stat.S_ISREG(mode)
 
 
 class JsonSink:
     def __init__(self, path: Path | None) -> None:
         self._new = None if path is None else _NewFile(path)
-        self._stream: BinaryIO = sys.stdout.buffer
-        if self._new is not None:
-            with _writable(self._new.path):
-                self._stream = self._new.partial.open("wb")
+        self._stream = sys.stdout.buffer if self._new is None else self._new.stream
+        self._is_waited_for = self._new is None or not self._new.is_replaced
 
     def write(self, records: Sequence[RecordLike]) -> None:
-        self._stream.write("".join([to_json(record) + "\n" for record in records]).encode())
-        if self._new is None:
+        write_all(self._stream, "".join([to_json(record) + "\n" for record in records]).encode())
+        if self._is_waited_for:
             self._stream.flush()
 
     def __enter__(self) -> Self:
@@ -71,7 +104,6 @@ class JsonSink:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._new is not None:
-            self._stream.close()
             self._new.__exit__(kind, error, traceback)
 
 
@@ -79,10 +111,11 @@ class ParquetSink:
     """Columns topic, partition, offset, timestamp (milliseconds, UTC), key, value, headers."""
 
     def __init__(self, path: Path) -> None:
-        self._new = _NewFile(path)
         self._schema = parquet_schema()
-        with _writable(path):
-            self._writer = _parquet().ParquetWriter(self._new.partial, self._schema, compression="zstd")
+        writer = parquet_module().ParquetWriter
+        self._stack = contextlib.ExitStack()
+        stream = self._stack.enter_context(_NewFile(path)).stream
+        self._writer = self._stack.enter_context(writer(stream, self._schema, compression="zstd"))
 
     def write(self, table: Any) -> None:
         """A table with these columns, in any order, and maybe others."""
@@ -94,12 +127,11 @@ class ParquetSink:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._writer.close()
-        self._new.__exit__(kind, error, traceback)
+        self._stack.__exit__(kind, error, traceback)
 
 
 def parquet_schema() -> Any:
-    arrow = _arrow()
+    arrow = arrow_module()
     header = arrow.struct([arrow.field("key", arrow.string(), False), ("value", arrow.binary())])
     return arrow.schema(
         [
@@ -130,57 +162,10 @@ def _read_json(path: Path | None) -> Iterator[tuple[list[RecordToSend], int]]:
         yield list(numbered(splitter.finish(), number, line_format)), 0
 
 
-def _read_parquet(path: Path) -> Iterator[tuple[list[RecordToSend], int]]:
-    with _readable(path):
-        file = _parquet().ParquetFile(path)
-    names = set(file.schema_arrow.names)
-    if "value" not in names:
-        raise WrongUsage(f"{path} has no column 'value': its columns are {', '.join(sorted(names))}")
-    arrow = _arrow()
-    for batch in file.iter_batches(ROWS_AT_ONCE):
-        if "timestamp" in names:
-            column = batch.schema.get_field_index("timestamp")
-            times = batch.column(column).cast(arrow.timestamp("ms", tz="UTC")).cast(arrow.int64())
-            batch = batch.set_column(column, "timestamp", times)
-        yield [_from_row(row) for row in batch.to_pylist()], batch.num_rows
-
-
-def _from_row(row: dict[str, Any]) -> RecordToSend:
-    return RecordToSend(
-        _bytes(row["value"]),
-        _bytes(row.get("key")),
-        tuple((header["key"], _bytes(header["value"])) for header in row.get("headers") or ()),
-        row.get("topic"),
-        row.get("partition"),
-        row.get("timestamp"),
-    )
-
-
-def _bytes(content: object) -> bytes | None:
-    if content is None or isinstance(content, bytes):
-        return content
-    return str(content).encode()
-
-
 def path_of(place: FilePlace) -> Path:
     if place.path is None:
         raise WrongUsage("Parquet needs a file: it cannot be written in one go from start to end")
     return place.path
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise WrongUsage("Parquet needs pyarrow: pip install 'ottla[arrow]'") from None
-    return pyarrow
-
-
-def _parquet() -> Any:
-    _arrow()
-    import pyarrow.parquet
-
-    return pyarrow.parquet
 
 
 @contextlib.contextmanager
