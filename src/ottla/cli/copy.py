@@ -104,9 +104,9 @@ def copy(
     here = target(bootstrap, settings, config_file, timeout)
     there = here
     if to_bootstrap is not None:
-        there = target(to_bootstrap, settings, config_file, timeout)
+        there = Target(to_bootstrap, list(settings or ()), config_file, timeout)
     if to_config is not None:
-        there = target(to_bootstrap, None, to_config, timeout)
+        there = Target(to_bootstrap, [], to_config, timeout)
 
     async def work() -> None:
         job = Job(
@@ -154,6 +154,10 @@ class Job:
                 raise WrongUsage("--from, --until and --partitions are about topics: a file is copied whole")
         elif isinstance(self.destination, TopicPlace) and self.here == self.there and self.source == self.destination:
             raise WrongUsage("a topic cannot be copied into itself: name another one, or another cluster")
+        if isinstance(self.destination, FilePlace) and self.destination.path is not None:
+            from ottla.cli.record_files import refuse_directory
+
+            refuse_directory(self.destination.path)
 
 
 async def _copy(job: Job, *, is_quiet: bool) -> int:
@@ -171,7 +175,8 @@ async def _copy(job: Job, *, is_quiet: bool) -> int:
 
     assert isinstance(job.destination, TopicPlace)
     with ProgressBar(label, size_of(job.source), is_quiet=is_quiet) as bar:
-        await _into_topic(job, job.destination.name, _from_file(job.source), bar)
+        portions = _from_file(job.source, with_partitions=job.is_to_same_partitions)
+        await _into_topic(job, job.destination.name, portions, bar)
         return bar.records
 
 
@@ -200,13 +205,14 @@ async def _into_file(consumer: Any, spans: dict[TopicPartition, Span], place: Fi
     from ottla.cli.reading import read_spans, read_tables
     from ottla.cli.record_files import JsonSink, ParquetSink, path_of
 
+    # A named pipe opens when somebody reads it, which may be never.
     if place.format is FileFormat.PARQUET:
-        with ParquetSink(path_of(place)) as tables:
+        with await in_daemon_thread(ParquetSink, path_of(place)) as tables:
             async for table in read_tables(consumer, spans):
                 tables.write(table)
                 bar.advance(table.num_rows, table.num_rows)
         return
-    with JsonSink(place.path) as sink:
+    with await in_daemon_thread(JsonSink, place.path) as sink:
         async for records in read_spans(consumer, spans):
             sink.write(records)
             bar.advance(len(records), len(records))
@@ -223,11 +229,11 @@ async def _taken(consumer: Any, spans: dict[TopicPartition, Span]) -> AsyncItera
         yield taken, len(records)
 
 
-async def _from_file(place: FilePlace) -> AsyncIterator[tuple[list[RecordToSend], int]]:
+async def _from_file(place: FilePlace, *, with_partitions: bool) -> AsyncIterator[tuple[list[RecordToSend], int]]:
     """The portions of a file, read in a thread so that records leave meanwhile."""
     from ottla.cli.record_files import read_file
 
-    portions = read_file(place)
+    portions = read_file(place, with_partitions=with_partitions)
     while (portion := await in_daemon_thread(_next_of, portions)) is not None:
         yield portion
 
@@ -244,16 +250,13 @@ async def _into_topic(
 
     async with connected_admin(job.there) as admin:
         (await admin.describe_topics(topic)).raise_for_errors()
-    properties = job.there.properties(client_id="ottla-cli")
+    properties = job.there.properties(client_id="ottla-cli", max_block_ms=job.there.timeout_ms)
     bytes_producer: AsyncProducer[bytes, bytes] = AsyncProducer(config=properties)
-    async with bytes_producer as producer:
-        sending = Sending(producer, topic)
-        await sending.begin()
+    async with bytes_producer as producer, Sending(producer, topic) as sending:
         async for records, size in portions:
             for record in records:
                 await sending.send(record if job.is_to_same_partitions else _anywhere(record))
             bar.advance(size, len(records))
-        await sending.finish()
 
 
 def _time_of(record: Any) -> int | None:

@@ -20,7 +20,7 @@ from ottla.cli.connecting import (
 from ottla.cli.formats import typed_bytes
 from ottla.cli.lines import read_some
 from ottla.cli.output import Output
-from ottla.cli.running import CommandFailed, connected_admin, in_daemon_thread, run
+from ottla.cli.running import connected_admin, drop_output, in_daemon_thread, run
 
 INPUT = "What is read"
 
@@ -155,39 +155,44 @@ async def _send(
 ) -> None:
     from ottla.cli.lines import numbered
     from ottla.cli.sending import Sending
-    from ottla.client.errors import OttlaError
     from ottla.client.producer.producer import AsyncProducer
 
     async with connected_admin(place) as admin:
         (await admin.describe_topics(topic)).raise_for_errors()
-    properties = place.properties(
-        client_id="ottla-cli", **{name: value for name, value in own.items() if value is not None}
-    )
+    given = {name: value for name, value in own.items() if value is not None}
+    properties = place.properties(client_id="ottla-cli", max_block_ms=place.timeout_ms, **given)
     bytes_producer: AsyncProducer[bytes, bytes] = AsyncProducer(config=properties)
-    async with bytes_producer as producer:
-        sending = Sending(producer, topic, _report_to(output) if output.is_json else None)
+    async with (
+        bytes_producer as producer,
+        Sending(producer, topic, _report_to(output) if output.is_json else None) as sending,
+    ):
+        await sending.check_partition(line_format.partition)
         number = 1
-        try:
-            await sending.begin()
-            while (portion := await lines.next_portion()) is not None:
-                for record in numbered(portion, number, line_format):
-                    await sending.send(record)
-                number += len(portion)
-            await sending.finish()
-        except OttlaError as error:
-            raise CommandFailed(f"{error} ({sending.count} records were acknowledged before)") from error
+        while (portion := await lines.next_portion()) is not None:
+            for record in numbered(portion, number, line_format):
+                await sending.send(record)
+            number += len(portion)
     output.note(f"{sending.count} records written to {topic}")
 
 
 def _report_to(output: Output) -> Any:
+    """Whoever reads the reports may have seen enough of them: that is no reason to send less."""
+    is_read = True
+
     def report(metadata: Any) -> None:
-        output.line(
-            {
-                "topic": metadata.topic,
-                "partition": metadata.partition,
-                "offset": metadata.offset,
-                "timestamp": metadata.timestamp,
-            }
-        )
+        nonlocal is_read
+        if not is_read:
+            return
+        line = {
+            "topic": metadata.topic,
+            "partition": metadata.partition,
+            "offset": metadata.offset,
+            "timestamp": metadata.timestamp,
+        }
+        try:
+            output.line(line)
+        except BrokenPipeError:
+            drop_output()
+            is_read = False
 
     return report

@@ -3,7 +3,8 @@
 | exit code | means                                                                                     |
 |-----------|-------------------------------------------------------------------------------------------|
 | 0         | done                                                                                      |
-| 1         | a broker refused something, or could not be reached; with many things, at least one       |
+| 1         | a broker refused something, or could not be reached; with many things, at least one; or   |
+|           | the work had to end in the middle, as at a wrong line or on a full disk                    |
 | 2         | the command or its settings are wrong; nothing was done                                   |
 | 130       | ended with Ctrl-C or SIGTERM before it was done                                           |
 """
@@ -56,17 +57,32 @@ def run(work: Callable[[], Awaitable[bool | None]], output: Output, *, is_endles
         tell_error(str(error), output)
         raise typer.Exit(WRONG) from None
     except (OttlaError, CommandFailed) as error:
-        code = getattr(error, "code", None)
+        code = getattr(error, "code", getattr(error.__cause__, "code", None))
         tell_error(str(error), output, getattr(code, "name", None))
         raise typer.Exit(FAILED) from None
     except BrokenPipeError:
-        # Whoever reads has seen enough. What is still buffered must not be written when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever reads has seen enough.
+        drop_output()
         raise typer.Exit from None
+    except OSError as error:
+        drop_output()
+        tell_error(_system_error(error), output)
+        raise typer.Exit(FAILED) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(0 if is_endless else INTERRUPTED) from None
     if succeeded is False:
         raise typer.Exit(FAILED)
+
+
+def drop_output() -> None:
+    """What is still buffered must not be written when Python ends: it would fail once more."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _system_error(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"reading or writing failed: {where}{error.strerror or error}"
 
 
 async def _awaited(work: Callable[[], Awaitable[bool | None]]) -> bool | None:

@@ -11,16 +11,20 @@ from pathlib import Path
 
 import pytest
 from tests.peers.paths import REPOSITORY
+from tests.unit.cli.command_line import CommandLine
 
+from ottla.cli.sending import MAX_OPEN
 from ottla.testing import TestBroker
 
 TIMEOUT_SECONDS = 60
+FAILED = 1
 INTERRUPTED = 130
+PIPE_BYTES = 65536
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[TestBroker]:
-    with TestBroker() as running:
+    with TestBroker({"group.initial.rebalance.delay.ms": "0"}) as running:
         yield running
 
 
@@ -152,3 +156,66 @@ def test_a_copy_shows_how_far_it_is(broker: TestBroker, topic: str, tmp_path: Pa
     os.close(ours)
     assert f"topic {topic}".encode() in shown
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+
+
+def test_reports_that_nobody_reads_do_not_end_the_sending(broker: TestBroker, topic: str, tmp_path: Path) -> None:
+    """As in `ottla produce orders --report < orders.txt | head -1`: more than may be on its way at once."""
+    count = MAX_OPEN + 10_000
+    broker.create_topic(topic)
+    lines = tmp_path / "lines"
+    lines.write_text("x\n" * count)
+    out, writing = os.pipe()
+    process = start(broker, "produce", topic, "--file", str(lines), "--report", out=writing)
+    os.close(writing)
+    os.close(out)
+    _, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert (process.returncode, err) == (0, b"")
+    assert len(broker.records(topic)) == count
+
+
+def committed(broker: TestBroker, group: str) -> int:
+    (row,) = CommandLine(broker.bootstrap_servers)("groups", "lag", group, "--json").lines or [{"committed": 0}]
+    return int(row["committed"])
+
+
+def test_what_was_not_written_out_is_not_committed(broker: TestBroker, topic: str) -> None:
+    """As in `ottla consume orders --group billing --from beginning | head -1`."""
+    broker.create_topic(topic)
+    ottla = CommandLine(broker.bootstrap_servers)
+    line = b"x" * 99 + b"\n"
+    ottla("produce", topic, stdin=line * 12_000)
+    group = f"group-{topic}"
+    ottla("groups", "reset", group, "--topic", topic, "--to", "beginning", "--apply")
+    out, writing = os.pipe()
+    process = start(broker, "consume", topic, "--group", group, out=writing)
+    os.close(writing)
+    read = len(os.read(out, 1))
+    os.close(out)
+    _, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert (process.returncode, err) == (0, b"")
+    assert committed(broker, group) * len(line) <= read + PIPE_BYTES
+
+
+def test_a_member_that_is_told_to_end_commits_what_it_wrote(broker: TestBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    broker.produce(topic, "first")
+    group = f"group-{topic}"
+    out, writing = os.pipe()
+    process = start(broker, "consume", topic, "--group", group, "--from", "beginning", out=writing)
+    os.close(writing)
+    read_until(out, lambda seen: seen == b"first\n")
+    assert end(process, signal.SIGINT) == (0, b"")
+    os.close(out)
+    assert committed(broker, group) == 1
+
+
+@pytest.mark.parametrize("command", [["consume", "TOPIC"], ["topics", "list", "--json"], ["topics", "list"]])
+def test_a_full_disk_is_told_in_one_line(broker: TestBroker, topic: str, command: list[str]) -> None:
+    broker.create_topic(topic)
+    broker.produce(topic, "first")
+    with open("/dev/full", "wb") as full:
+        process = start(broker, *(word.replace("TOPIC", topic) for word in command), out=full.fileno())
+    _, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == FAILED
+    assert len(err.splitlines()) == 1
+    assert b"No space left on device" in err

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.cli.command_line import CommandLine
 
 from ottla.client.producer.producer import AsyncProducer
+from ottla.client.sync.producer import Producer
 from ottla.testing import ErrorCode, TestBroker
 
 FAILED, WRONG = 1, 2
@@ -56,6 +57,7 @@ def orders(broker: TestBroker, topic: str) -> str:
         (["--from", "beginning", "--until", "beginning"], ""),
         (["--last", "4"], "4 a b c"),
         (["--last", "100"], "0 1 2 3 4 a b c"),
+        (["--last", "99999999999999999999"], "0 1 2 3 4 a b c"),
         (["--last", "5", "--partitions", "0", "--count", "2"], "0 1"),
         (["--last", "1", "--follow", "--idle", "0.5"], "c"),
         (["--follow", "--from", "4", "--partitions", "0", "--count", "1"], "4"),
@@ -81,6 +83,7 @@ def test_how_they_are_written(ottla: CommandLine, orders: str) -> None:
         (["consume", "TOPIC", "-f", "%q"], "is no token of a format"),
         (["consume", "TOPIC", "--last", "3", "--from", "end"], "either --last, or --from and --until"),
         (["consume", "TOPIC", "--from", "soon"], "is no place in a topic"),
+        (["consume", "TOPIC", "--from", "0001-01-01"], "is no place in a topic"),
         (["consume", "TOPIC", "--partitions", "7"], "has no partition 7: it has 0 to 1"),
         (["consume", "TOPIC", "--group", "g", "--until", "end"], "do not go with --group"),
         (["consume", "TOPIC", "--group", "g", "--from", "5"], "--from is beginning or end with --group"),
@@ -93,6 +96,8 @@ def test_how_they_are_written(ottla: CommandLine, orders: str) -> None:
         (["produce", "TOPIC", "-v", "{}", "--json"], "line 1: the field 'value' is missing"),
         (["produce", "TOPIC", "-v", "a", "-z", "zip"], "compression.type"),
         (["produce", "TOPIC", "-v", "a", "--acks", "2"], "acks"),
+        (["produce", "TOPIC", "-v", "a", "-p", "99"], "has no partition 99: it has 0 to 1"),
+        (["produce", "TOPIC", "-v", '{"value": 1, "partition": 2}', "--json"], "has no partition 2: it has 0 to 1"),
         (["cp", "a.jsonl", "b.jsonl"], "a topic on at least one side"),
         (["cp", "TOPIC", "TOPIC"], "cannot be copied into itself"),
         (["cp", "a.jsonl", "TOPIC", "--from", "end"], "are about topics"),
@@ -160,24 +165,31 @@ def test_what_is_produced(ottla: CommandLine, broker: TestBroker, topic: str, tm
     assert broker.records(topic)[-1].timestamp == 5
 
 
-def test_the_last_records_are_found_behind_offsets_without_any(
-    ottla: CommandLine, broker: TestBroker, topic: str
+def write_transactions(
+    broker: TestBroker, topic: str, *transactions: tuple[bytes, bool], partition: int = 0, timestamp: int | None = None
 ) -> None:
-    """An aborted transaction and the marks of transactions take offsets that nobody can read."""
+    """Each byte is a record; those of a transaction are committed or aborted together."""
 
     async def write() -> None:
         producer: AsyncProducer[bytes, bytes] = AsyncProducer(broker.bootstrap_servers, transactional_id=topic)
         async with producer:
             await producer.init_transactions()
-            for values, is_committed in ((b"12", True), (b"xyxyxyxyxy", False), (b"3", True)):
+            for values, is_committed in transactions:
                 producer.begin_transaction()
                 for value in values:
-                    producer.send(topic, bytes([value]), partition=0)
+                    producer.send(topic, bytes([value]), partition=partition, timestamp=timestamp)
                 await producer.flush()
                 await (producer.commit_transaction() if is_committed else producer.abort_transaction())
 
-    broker.create_topic(topic)
     asyncio.run(write())
+
+
+def test_the_last_records_are_found_behind_offsets_without_any(
+    ottla: CommandLine, broker: TestBroker, topic: str
+) -> None:
+    """An aborted transaction and the marks of transactions take offsets that nobody can read."""
+    broker.create_topic(topic)
+    write_transactions(broker, topic, (b"12", True), (b"xyxyxyxyxy", False), (b"3", True))
     committed = ("-X", "isolation.level=read_committed")
     assert ottla("consume", topic, "--last", "2", *committed).out.split() == ["2", "3"]
     assert ottla("consume", topic, *committed).out.split() == ["1", "2", "3"]
@@ -223,3 +235,62 @@ def test_a_line_that_is_wrong_in_the_middle_of_a_file(ottla: CommandLine, orders
     file = tmp_path / "orders.jsonl"
     file.write_text('{"value": "fine"}\n\nnot json\n')
     assert "line 3: this is no JSON" in ottla("cp", str(file), orders, code=WRONG).err
+
+
+def test_the_last_records_are_found_where_other_partitions_have_enough(
+    ottla: CommandLine, broker: TestBroker, topic: str
+) -> None:
+    broker.create_topic(topic, partitions=2)
+    for value in "old":
+        broker.produce(topic, value, partition=0, timestamp=1_700_000_000_000)
+    write_transactions(broker, topic, (b"new", True), (b"x" * 20, False), partition=1, timestamp=1_700_000_001_000)
+    committed = ("-X", "isolation_level=read_committed")
+    assert ottla("consume", topic, "--last", "3", *committed).out.split() == ["n", "e", "w"]
+    assert ottla("consume", topic, "--last", "4", *committed).out.split() == ["d", "n", "e", "w"]
+
+
+def test_settings_may_be_written_with_underscores(ottla: CommandLine, broker: TestBroker, topic: str) -> None:
+    """The command looks for the end of a topic with them, too: before or behind what a transaction has begun."""
+    broker.create_topic(topic)
+    broker.produce(topic, "a")
+    with Producer(broker.bootstrap_servers, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"b")
+        producer.flush()
+        assert [line["value"] for line in ottla("cp", topic, "-").lines] == ["a"]
+        copied = ottla("cp", topic, "-", "-X", "isolation_level=read_uncommitted").lines
+        assert [line["value"] for line in copied] == ["a", "b"]
+        assert ottla("consume", topic, "-X", "isolation_level=read_committed").out == "a\n"
+        producer.abort_transaction()
+
+
+def test_no_patience_does_not_cut_off_what_is_there(
+    ottla: CommandLine, broker: TestBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More records than come at once. A machine that is busy gets its time to bring them."""
+    monkeypatch.setattr("ottla.cli.reading.POLL_SECONDS", 20.0)
+    broker.create_topic(topic)
+    ottla("produce", topic, stdin=b"x\n" * 25_000)
+    assert ottla("consume", topic, "--idle", "0").out == "x\n" * 25_000
+    group = ("--group", f"group-{topic}", "--from", "beginning")
+    assert ottla("consume", topic, *group, "--count", "25000", "--idle", "0").out == "x\n" * 25_000
+    assert "--idle" in ottla("consume", topic, "--idle", "-1", code=WRONG).err
+
+
+def test_a_wrong_line_behind_others_says_how_many_were_written(
+    ottla: CommandLine, broker: TestBroker, topic: str
+) -> None:
+    broker.create_topic(topic)
+    done = ottla("produce", topic, "--json", stdin=b'{"value": "good"}\n\nbad\n{"value": "late"}\n', code=FAILED)
+    assert "line 3: this is no JSON" in done.err
+    assert "(1 records were written before)" in done.err
+    assert [one.value for one in broker.records(topic)] == [b"good"]
+    done = ottla("produce", topic, "--json", stdin=b'{"value": 1}\n{"value": 2, "partition": 9}\n', code=FAILED)
+    assert f"{topic} has no partition 9: it has 0 to 0 (1 records were written before)" in done.err
+
+
+def test_a_null_key_wins_over_the_option(ottla: CommandLine, broker: TestBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    ottla("produce", topic, "--json", "-k", "k", stdin=b'{"value": 1, "key": null}\n{"value": 2}\n')
+    assert [one.key for one in broker.records(topic)] == [None, b"k"]
