@@ -97,12 +97,16 @@ cdef list _header_pairs(object headers):
 cdef class RecordBuffer:
     """The records of one batch, encoded one after the other; a buffer of bytes to whoever looks at it.
 
-    It may be looked at as a buffer only once nothing is appended to it any more.
+    It may be looked at as a buffer only once nothing is appended to it any more: while somebody looks, `append` raises
+    BufferError. Whoever looks may do so without the GIL and for long (compressors do), also when the records are given
+    up meanwhile: `release` leaves the memory to the last of them.
     """
 
     cdef uint8_t *_data
     cdef Py_ssize_t _size
     cdef Py_ssize_t _capacity
+    cdef Py_ssize_t _views
+    cdef bint _is_released
     cdef readonly int32_t record_count
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
@@ -122,6 +126,12 @@ cdef class RecordBuffer:
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self._data if self._data != NULL else <uint8_t *>b"", self._size, 1, flags)
+        self._views += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self._views -= 1
+        if self._is_released and not self._views:
+            self._free()
 
     @property
     def payload_bytes(self):
@@ -133,10 +143,17 @@ cdef class RecordBuffer:
         return memoryview(self)
 
     def release(self):
-        """Give the memory back: everything that was to be sent was sent."""
+        """Give the memory back, as soon as nobody looks at it: everything that was to be sent was sent."""
+        self._size = 0
+        self._is_released = True
+        if not self._views:
+            self._free()
+
+    cdef void _free(self) noexcept:
         free(self._data)
         self._data = NULL
-        self._size = self._capacity = 0
+        self._capacity = 0
+        self._is_released = False
 
     def append(self, int64_t timestamp, key, value, headers=None):
         """Add one record; gives its index."""
@@ -178,6 +195,8 @@ cdef class RecordBuffer:
         """No Python code runs in here."""
         cdef int64_t delta
         cdef uint8_t *at
+        if self._views:
+            raise BufferError("records cannot be added while somebody looks at those that are there")
         self._reserve(body + ottla_varint_size(body), limit)
         if not self.record_count:
             self.base_timestamp = timestamp

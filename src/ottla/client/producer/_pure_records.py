@@ -101,9 +101,9 @@ class RecordBuffer:
     def payload_bytes(self) -> int:
         return len(self._data)
 
-    def view(self) -> bytes:
+    def view(self) -> memoryview:
         """The records, as the buffer that the native one is by itself."""
-        return bytes(self._data)
+        return memoryview(self._data).toreadonly()
 
     def release(self) -> None:
         self._data = bytearray()

@@ -132,11 +132,13 @@ class Batch(WaitingRecords):
             self.compress(codec, level)
 
     def compress(self, codec: Codec, level: int | None) -> None:
-        """For whoever has set `is_sealing`: a worker, in the end."""
+        """For whoever has set `is_sealing`: a worker, in the end. What was given up meanwhile keeps no payload."""
         try:
             self.payload = compress(codec, self.view(), level)
         finally:
             self.is_sealing = False
+        if self.is_done:
+            self.payload = None
 
     def framed(self, codec: Codec, is_transactional: bool) -> bytes:
         """The whole batch as it goes over the wire, with the sequence that it has now."""
@@ -191,9 +193,10 @@ class Batch(WaitingRecords):
         self.tell_listeners()
 
     def _end(self) -> None:
+        # In this order: a thread that compresses it still looks at `is_done` after it has set the payload.
+        self.is_done = True
         self.payload = None
         self.release()
-        self.is_done = True
 
     def move_to(self, places: "list[tuple[Batch, int] | None]") -> None:
         """The records are in other batches from now on, and so is everybody who waits for them."""

@@ -302,7 +302,8 @@ class Engine:
         try:
             await self._executor.run(batch.compress, self.sender.codec, self.sender.level)
         except Exception as error:
-            self.sender.fail_all(OttlaError(f"compressing failed: {error}"), [batch])
+            if not batch.is_done:
+                self.sender.fail_all(OttlaError(f"compressing failed: {error}"), [batch])
         self._turn()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":

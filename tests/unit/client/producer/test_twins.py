@@ -235,3 +235,24 @@ def test_memory_is_given_back_once(module: ModuleType) -> None:
     stage.appender.complete(batch, size_bytes)
     stage.appender.complete(batch, size_bytes)
     assert stage.appender.available_bytes == 10_000
+
+
+@pytest.mark.parametrize("module", TWINS)
+def test_memory_that_is_looked_at_stays_until_nobody_does(module: ModuleType) -> None:
+    buffer = module.RecordBuffer()
+    buffer.append(7, b"key", b"value" * 1000)
+    expected = bytes(buffer.view())
+    seen, also_seen = buffer.view(), buffer.view()
+    with pytest.raises(BufferError):
+        buffer.append(8, b"key", b"value")
+    assert bytes(buffer.view()) == expected
+    buffer.release()
+    assert buffer.payload_bytes == 0
+    seen.release()
+    others = [module.RecordBuffer() for _ in range(8)]
+    for other in others:
+        other.append(7, b"other", b"other" * 1000)
+    assert bytes(also_seen) == expected
+    also_seen.release()
+    buffer.append(9, b"key", b"again")
+    assert bytes(buffer.view()).endswith(b"again\0")
