@@ -156,13 +156,10 @@ class Connections:
         link = self._links.get(node_id) or self._link_to(node_id)
         await link.reached(self.config.request_timeout_ms / 1000)
 
-    async def tell(self, node_id: int, request: Request, *, max_version: int | None = None) -> None:
-        link = self._links.get(node_id) or self._link_to(node_id)
-        connection = link.open_connection
-        if connection is None:
-            await link.ask(request, None, max_version, wants_answer=False)
-        else:
-            connection.tell(request, max_version)
+    def tell(self, node_id: int, request: Request, *, max_version: int | None = None) -> "asyncio.Future[None] | None":
+        link = self._links.get(node_id)
+        connection = None if link is None else link.open_connection
+        return None if connection is None else connection.tell(request, max_version)
 
     async def ask_any(
         self,

@@ -51,24 +51,19 @@ class Backoff:
 class _Pending:
     """A request that waits for its connection. `deadline` is None where its time begins when it is sent."""
 
-    __slots__ = ("deadline", "future", "max_version", "request", "timer", "wants_answer")
+    __slots__ = ("deadline", "future", "max_version", "request", "timer")
 
-    def __init__(self, request: Request, deadline: float | None, max_version: int | None, wants_answer: bool) -> None:
+    def __init__(self, request: Request, deadline: float | None, max_version: int | None) -> None:
         self.request = request
         self.deadline = deadline
         self.max_version = max_version
-        self.wants_answer = wants_answer
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.timer: asyncio.TimerHandle | None = None
 
     def send(self, connection: Connection, now: float) -> None:
         try:
-            if self.wants_answer:
-                left = None if self.deadline is None else max(self.deadline - now, 0.0)
-                connection.ask(self.request, left, self.max_version, self.future)
-            else:
-                connection.tell(self.request, self.max_version)
-                self.future.set_result(None)
+            left = None if self.deadline is None else max(self.deadline - now, 0.0)
+            connection.ask(self.request, left, self.max_version, self.future)
         except OttlaError as error:
             self.fail(error)
 
@@ -127,15 +122,13 @@ class Link:
         connection = self.connection
         return None if connection is None or connection.throttled_until or self._pending else connection
 
-    def ask(
-        self, request: Request, timeout_seconds: float | None, max_version: int | None, *, wants_answer: bool = True
-    ) -> "asyncio.Future[Any]":
-        """Send it now, or as soon as all that came before it are sent. What needs no answer has None for one."""
+    def ask(self, request: Request, timeout_seconds: float | None, max_version: int | None) -> "asyncio.Future[Any]":
+        """Send it now, or as soon as all that came before it are sent."""
         if self._is_closed:
             raise ClientClosed("the client was closed: make a new one")
         loop = asyncio.get_running_loop()
         deadline = None if timeout_seconds is None else loop.time() + timeout_seconds
-        pending = _Pending(request, deadline, max_version, wants_answer)
+        pending = _Pending(request, deadline, max_version)
         patience = self._request_timeout if timeout_seconds is None else timeout_seconds
         pending.timer = loop.call_later(patience, self._expire, pending)
         self._pending.append(pending)

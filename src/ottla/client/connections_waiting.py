@@ -1,10 +1,13 @@
-"""Requests whose answers have not come, and who is told when they do."""
+"""Requests whose answers have not come, or that have none and are not sent yet, and who is told when that changes."""
 
 import asyncio
 import logging
+from collections import deque
 from typing import Any
 
+from ottla.client.connections_answers import copy_of
 from ottla.client.connections_versions import Plan
+from ottla.client.errors import OttlaError
 from ottla.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
@@ -49,3 +52,42 @@ class Waiting:
         self.future = future
         self.deadline = deadline
         self.give_up_at = give_up_at
+
+
+class Tellings:
+    """Requests that have no answer and are not sent yet, in their order.
+
+    The future of each is done when its last byte was handed to the system, which is the most that is ever known of it.
+    Bytes are counted from any beginning, and only while there are such requests.
+    """
+
+    __slots__ = ("_sent_bytes", "_unsent")
+
+    def __init__(self) -> None:
+        self._unsent: deque[tuple[int, float, asyncio.Future[None]]] = deque()
+        self._sent_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._unsent)
+
+    @property
+    def deadline(self) -> float:
+        """When the first of them has to be sent."""
+        return self._unsent[0][1] if self._unsent else float("inf")
+
+    def add(self, future: "asyncio.Future[None]", deadline: float, unsent_bytes: int) -> None:
+        """One whose last byte is the last of `unsent_bytes`."""
+        self._unsent.append((self._sent_bytes + unsent_bytes, deadline, future))
+
+    def sent(self, size_bytes: int) -> None:
+        self._sent_bytes += size_bytes
+        while self._unsent and self._unsent[0][0] <= self._sent_bytes:
+            future = self._unsent.popleft()[2]
+            if not future.done():
+                future.set_result(None)
+
+    def end(self, error: OttlaError) -> None:
+        while self._unsent:
+            future = self._unsent.popleft()[2]
+            if not future.done():
+                future.set_exception(copy_of(error))

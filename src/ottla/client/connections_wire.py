@@ -10,6 +10,8 @@ What must stay true:
   record data in it are views of that memory.
 - A request that is given up leaves its place in the queue: its answer, if it still comes, is skipped. A broker that
   owes an answer for longer than `request.timeout.ms` is given up as a whole, as the answers behind it wait too.
+- A request that has no answer is done when its last byte was handed to the system. A broker that takes it not within
+  `request.timeout.ms` is given up, too.
 - When the connection ends, everybody who waits learns why, once.
 - The timer is one for the connection, not one for each request.
 
@@ -28,7 +30,7 @@ from typing import Any
 from ottla.client.connections_answers import bad_length, copy_of, decode_answer
 from ottla.client.connections_memory import FrameMemory
 from ottla.client.connections_versions import Plan, Versions
-from ottla.client.connections_waiting import Prompt, Waiting
+from ottla.client.connections_waiting import Prompt, Tellings, Waiting
 from ottla.client.errors import BrokerUnavailable, InvalidAnswer, OttlaError
 from ottla.client.prompt_io import prompt
 from ottla.client.security.tls import tls_failure
@@ -69,6 +71,7 @@ class Connection:
         "_receiving",
         "_request_timeout",
         "_socket",
+        "_tellings",
         "_timer",
         "_timer_at",
         "_waiting",
@@ -113,6 +116,7 @@ class Connection:
         self._large: memoryview | None = None
         self._large_filled = 0
         self._waiting: deque[Waiting] = deque()
+        self._tellings = Tellings()
         self._outbox: deque[Part] = deque()
         self._writing = False
         self._receiving = False
@@ -124,8 +128,8 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """How many answers are owed."""
-        return len(self._waiting)
+        """How many answers are owed, and how many requests without one are not sent yet."""
+        return len(self._waiting) + len(self._tellings)
 
     # Asking
 
@@ -168,15 +172,20 @@ class Connection:
         if self._outbox and not self._writing:
             self._flush()
 
-    def tell(self, request: Request, max_version: int | None = None) -> None:
-        """Send what the broker gives no answer to: Produce with `acks=0`."""
+    def tell(self, request: Request, max_version: int | None = None) -> "asyncio.Future[None]":
+        """Send what the broker gives no answer to: Produce with `acks=0`. The future is done when it was sent."""
         if self.ended_by is not None:
             raise copy_of(self.ended_by)
         plan, parts = self.versions.encode(request, max_version)
         self.last_used = self._loop.time()
         self._send(plan, parts)
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._tellings.add(future, self.last_used + self._request_timeout, sum(map(len, self._outbox)))
         if not self._writing:
             self._flush()
+        if self._tellings.deadline < self._timer_at:
+            self._watch(self._tellings.deadline)
+        return future
 
     def _send(self, plan: Plan, parts: list[Part]) -> int:
         """Put a request into the outbox; answers its correlation id."""
@@ -223,6 +232,8 @@ class Connection:
             self._loop.remove_writer(self._descriptor)
 
     def _drop(self, sent: int) -> None:
+        if self._tellings:
+            self._tellings.sent(sent)
         outbox = self._outbox
         while outbox and sent >= (size := len(outbox[0])):
             sent -= size
@@ -345,7 +356,10 @@ class Connection:
         """Give up requests whose time is over, and the broker when it owes an answer for too long."""
         self._timer, self._timer_at = None, float("inf")
         now = self._loop.time()
-        upcoming = float("inf")
+        upcoming = self._tellings.deadline
+        if upcoming <= now:
+            self.end(BrokerUnavailable(f"{self.name} did not take what was sent to it: it is overloaded or gone"))
+            return
         for waiting in list(self._waiting):
             if waiting.give_up_at <= now:
                 self.end(
@@ -399,6 +413,7 @@ class Connection:
         waiting, self._waiting = self._waiting, deque()
         # Whoever is told at once may ask again at once: not on this connection.
         self._lost(self)
+        self._tellings.end(error)
         for one in waiting:
             if not one.future.done():
                 one.future.set_exception(copy_of(error))

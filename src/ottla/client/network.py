@@ -3,6 +3,7 @@
 All of it belongs to one event loop.
 """
 
+from asyncio import Future
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, Protocol, TypeVar
@@ -109,8 +110,10 @@ class Network(Protocol):
         """Return when `ask_now` would send a request, after one attempt to connect at most; raises what `ask` would."""
         ...
 
-    async def tell(self, node_id: int, request: Request, *, max_version: int | None = None) -> None:
-        """One request that brokers do not answer: Produce with `acks=0`. It is sent when this returns, or will be."""
+    def tell(self, node_id: int, request: Request, *, max_version: int | None = None) -> "Future[None] | None":
+        """One request that brokers do not answer, Produce with `acks=0`, in this very call; None where `ask_now` gives
+        it. The future is done once all of it was handed to the system, which is as much as can be known, or comes to
+        what kept it from that. Whoever waits is told in a later turn of the loop, never in this call."""
         ...
 
     async def ask_any(

@@ -143,7 +143,9 @@ class TestBytes:
         async def work() -> None:
             async with rogue(behave) as broker, connected(broker.address) as network:
                 for _ in range(3):
-                    await network.tell(NODE_ID, ProduceRequest(acks=0))
+                    told = network.tell(NODE_ID, ProduceRequest(acks=0))
+                    assert told is not None
+                    await told
                     await network.ask(NODE_ID, ListGroupsRequest(), ListGroupsResponse)
                 kinds = [asked.kind for asked in broker.asked[-6:]]
                 assert kinds == [ProduceRequest, ListGroupsRequest] * 3

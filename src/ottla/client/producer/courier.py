@@ -68,11 +68,9 @@ class Courier:
         self._turn()
 
     def carry(self, shipment: Shipment) -> None:
-        if not self._wants_answers:
-            self._spawn(self._tell(shipment))
-            return
+        hand_over = self._network.ask_now if self._wants_answers else self._network.tell
         try:
-            promise = self._network.ask_now(shipment.node_id, shipment.request, max_version=self._max_version())
+            promise = hand_over(shipment.node_id, shipment.request, max_version=self._max_version())
         except OttlaError as error:
             self._failed(shipment, error)
             return
@@ -84,15 +82,7 @@ class Courier:
     def _max_version(self) -> int | None:
         return None if self._transactions is None else self._transactions.produce_version
 
-    async def _tell(self, shipment: Shipment) -> None:
-        try:
-            await self._network.tell(shipment.node_id, shipment.request, max_version=self._max_version())
-        except OttlaError as error:
-            self._failed(shipment, error)
-        else:
-            self._answered(shipment, None)
-
-    def _landed(self, shipment: Shipment, done: Promise[ProduceResponse]) -> None:
+    def _landed(self, shipment: Shipment, done: "Promise[ProduceResponse] | asyncio.Future[None]") -> None:
         if done.cancelled():
             self._failed(shipment, ClientClosed("the producer was closed before the broker answered"))
             return

@@ -133,7 +133,8 @@ class ModelNetwork:
 
     async def reach(self, node_id: int) -> None: ...
 
-    async def tell(self, node_id: int, request: Request, *, max_version: int | None = None) -> None: ...
+    def tell(self, node_id: int, request: Request, *, max_version: int | None = None) -> "asyncio.Future[None] | None":
+        return None
 
     async def ask_any(
         self,
