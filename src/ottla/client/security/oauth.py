@@ -12,6 +12,7 @@ used for one connection.
 
 import asyncio
 import base64
+import http.client
 import inspect
 import json
 import ssl
@@ -122,7 +123,10 @@ class Tokens:
         timeout = max((time_ms / 1000 for time_ms in times if time_ms), default=_DEFAULT_TIMEOUT_SECONDS)
         try:
             with urllib.request.urlopen(self._request(url), timeout=timeout, context=context) as answer:
-                return str(answer.read(_MOST_ANSWER_BYTES), "utf-8", "replace")
+                data = answer.read(_MOST_ANSWER_BYTES)
+                if answer.length and len(data) < _MOST_ANSWER_BYTES:
+                    raise http.client.IncompleteRead(data, answer.length)
+                return str(data, "utf-8", "replace")
         except urllib.error.HTTPError as error:
             with error:
                 text = f"{url} answered {error.code} {error.reason}"
@@ -137,6 +141,8 @@ class Tokens:
                     "ssl.truststore.location may name the authority of its certificate"
                 ) from error
             raise BrokerUnavailable(f"{url} cannot be reached, so there is no token: {reason}") from error
+        except http.client.HTTPException as error:
+            raise BrokerUnavailable(f"{url} gave an answer that is none, so there is no token: {error!r}") from error
 
     def _read_file(self, path: str) -> str:
         try:

@@ -97,11 +97,11 @@ def test_a_bearer_carries_token_and_extensions_and_ends_a_refusal() -> None:
 
 
 class Endpoint:
-    """A token endpoint that answers what a test decides."""
+    """A token endpoint that answers what a test decides: a status and a text, or these very bytes and no more."""
 
     def __init__(self, port: int, scheme: str) -> None:
         self.url = f"{scheme}://127.0.0.1:{port}/token"
-        self.answers: list[tuple[int, str]] = []
+        self.answers: list[tuple[int, str] | bytes] = []
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
 
 
@@ -111,7 +111,11 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[Endpoint]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             known.asked.append((self.headers["Authorization"], urllib.parse.parse_qs(body)))
-            status, text = known.answers.pop(0)
+            answer = known.answers.pop(0)
+            if isinstance(answer, bytes):
+                self.wfile.write(answer)
+                return
+            status, text = answer
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -177,6 +181,22 @@ def test_credentials_may_stand_in_the_jaas_options_and_be_encoded(endpoint: Endp
 
 def test_an_endpoint_with_a_problem_is_asked_again(endpoint: Endpoint) -> None:
     endpoint.answers = [(503, "later"), (200, json.dumps({"access_token": "abc"}))]
+    source = tokens(ManualClock(), sasl_oauthbearer_token_endpoint_url=endpoint.url, **CREDENTIALS)
+    assert asyncio.run(source.current()).token == "abc"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n",
+        b"what\r\n\r\n",
+        b"",
+    ],
+)
+def test_an_endpoint_that_breaks_off_is_asked_again(endpoint: Endpoint, answer: bytes) -> None:
+    endpoint.answers = [answer, (200, json.dumps({"access_token": "abc"}))]
     source = tokens(ManualClock(), sasl_oauthbearer_token_endpoint_url=endpoint.url, **CREDENTIALS)
     assert asyncio.run(source.current()).token == "abc"
 
