@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from ottla.client.cluster import Cluster, Node
 from ottla.client.config import ClientConfig, parse_address
+from ottla.client.connections_answers import copy_of
 from ottla.client.connections_coordinators import Coordinators
 from ottla.client.connections_link import Backoff, Link
 from ottla.client.connections_opening import Opening
@@ -269,14 +270,18 @@ class Connections:
         while True:
             self._check_open()
             connection = link.connection or await link.connected(max(deadline - loop.time(), 0.0))
-            wait = connection.throttled_until - loop.time()
-            if wait <= 0 and connection.ended_by is None:
+            wait, left = connection.throttled_until - loop.time(), deadline - loop.time()
+            if connection.ended_by is not None:
+                if left <= 0:
+                    raise copy_of(connection.ended_by)
+                wait = 0.0
+            elif wait <= 0:
                 return connection
-            if wait > deadline - loop.time():
+            if wait > left:
                 raise BrokerUnavailable(
                     f"{link.name} asks for {wait:.1f} s of patience, a quota is used up: raise the quota, or send less"
                 )
-            await asyncio.sleep(max(wait, 0.0))
+            await asyncio.sleep(wait)
 
     def _link_to(self, node_id: int) -> Link:
         self._check_open()

@@ -3,6 +3,9 @@
     addresses of the name -> first that takes the connection -> TLS -> ApiVersions -> SASL -> ready
 
 All of it has to be done within `socket.connection.setup.timeout.ms` for each address.
+
+What must stay true: a connection that is handed out has not ended, and whatever goes wrong is an OttlaError. A broker
+may answer the last step and hang up in the same breath; nobody else would learn of it.
 """
 
 import asyncio
@@ -11,10 +14,11 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
 from ottla.client.config import ClientConfig
+from ottla.client.connections_answers import copy_of
 from ottla.client.connections_versions import Versions
 from ottla.client.connections_wire import Connection
 from ottla.client.errors import BrokerUnavailable, ConfigError, InvalidAnswer, OttlaError, error_of
@@ -58,21 +62,25 @@ class Opening:
         """A connection that is ready for requests, or an OttlaError that says why there is none."""
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         reasons: list[str] = []
-        for family, address in await _resolve(host, port, name, setup_timeout_seconds):
-            try:
-                async with asyncio.timeout(setup_timeout_seconds):
-                    return await self._open_address(family, address, host, name, lost)
-            except TimeoutError:
-                reasons.append(f"{address[0]} did not answer within {setup_timeout_seconds:.1f} s")
-            except OSError as error:
-                reasons.append(f"{address[0]}: {_reason(error)}")
+        with _nothing_unexpected(name):
+            for family, address in await _resolve(host, port, name, setup_timeout_seconds):
+                try:
+                    async with asyncio.timeout(setup_timeout_seconds):
+                        return await self._open_address(family, address, host, name, lost)
+                except TimeoutError:
+                    reasons.append(f"{address[0]} did not answer within {setup_timeout_seconds:.1f} s")
+                except OSError as error:
+                    reasons.append(f"{address[0]}: {_reason(error)}")
         raise BrokerUnavailable(
             f"{name} cannot be reached ({'; '.join(reasons)}): is a broker running there, and is it the right port?"
         )
 
     async def authenticate(self, connection: Connection) -> None:
-        """Once more, on a connection that is in use."""
-        await self._security.authenticate(connection)
+        """Prove who the client is, where that is wanted: also once more, on a connection that is in use."""
+        with _nothing_unexpected(connection.name):
+            await self._security.authenticate(connection)
+        if connection.ended_by is not None:
+            raise copy_of(connection.ended_by)
 
     async def _open_address(
         self,
@@ -100,7 +108,7 @@ class Opening:
             ) from error
         try:
             await self._negotiate(connection)
-            await self._security.authenticate(connection)
+            await self.authenticate(connection)
         except BaseException as error:
             connection.end(
                 error if isinstance(error, OttlaError) else BrokerUnavailable(f"connecting to {name} stopped")
@@ -145,6 +153,18 @@ class Opening:
             raise InvalidAnswer(f"{connection.name} serves no API at all: is it a Kafka broker?")
         connection.versions.learn((one.api_key, one.min_version, one.max_version) for one in response.api_keys)
         self._learned(response)
+
+
+@contextlib.contextmanager
+def _nothing_unexpected(name: str) -> Iterator[None]:
+    """What nobody thought of fails one attempt, and not the task that would try again."""
+    try:
+        yield
+    except OttlaError:
+        raise
+    except Exception as error:
+        logger.exception("connecting to %s failed for a reason that was not expected", name)
+        raise BrokerUnavailable(f"connecting to {name} failed: {error!r}") from error
 
 
 def _reason(error: OSError) -> str:

@@ -3,15 +3,20 @@
 import asyncio
 import re
 import struct
+from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 from tests.peers.ports import free_port
-from tests.unit.client.rogue import NODE_ID, Asked, connected, connections, rogue, why_nothing_is_known
+from tests.unit.client.rogue import NODE_ID, Asked, all_versions, connected, connections, rogue, why_nothing_is_known
 
 from ottla.client.cluster import Cluster
 from ottla.client.connections import Connections
 from ottla.client.errors import BrokerUnavailable, ClientClosed, InvalidAnswer
+from ottla.client.security.oauth import OauthToken
+from ottla.protocol.messages.api_versions import ApiVersionsResponse
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 PATIENCE_SECONDS = 20.0
 GOOD = ListGroupsResponse(groups=[ListedGroup(group_id="billing", protocol_type="consumer")])
@@ -253,6 +258,48 @@ def test_a_server_of_another_kind_is_recognised(bytes_sent: bytes, hint: str) ->
         async with rogue() as broker, connections(broker.address) as network:
             broker.api_versions = lambda asked: asked.writer.write(bytes_sent)
             assert re.search(hint, await why_nothing_is_known(network))
+
+    asyncio.run(work())
+
+
+def test_a_connection_that_ends_with_the_last_answer_of_its_setup_is_made_again() -> None:
+    """The second answer, which nobody asked for, ends it in the very call that receives the first."""
+
+    async def behave(asked: Asked) -> None:
+        asked.answer(GOOD)
+
+    async def work() -> None:
+        async with rogue(behave) as broker:
+            answer = ApiVersionsResponse(api_keys=all_versions())
+            broker.api_versions = lambda asked: asked.writer.write(
+                asked.bytes_of(answer) * (2 if broker.connections == 1 else 1)
+            )
+            async with connections(broker.address) as network:
+                await network.updated(Cluster(), PATIENCE_SECONDS)
+                assert await groups(network) == ["billing"]
+            assert broker.connections == 2
+
+    asyncio.run(work())
+
+
+def test_what_nobody_expected_while_connecting_fails_one_attempt() -> None:
+    tokens = [OauthToken("bad", extensions=cast(Mapping[str, str], None)), OauthToken("good")]
+
+    async def behave(asked: Asked) -> None:
+        if asked.kind is SaslHandshakeRequest:
+            asked.answer(SaslHandshakeResponse(mechanisms=["OAUTHBEARER"]))
+        else:
+            asked.answer(asked.kind.RESPONSE())
+
+    async def work() -> None:
+        settings: dict[str, Any] = {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_oauthbearer_token_callback": lambda: tokens.pop(0),
+        }
+        async with rogue(behave) as broker, connections(broker.address, **settings) as network:
+            await network.updated(Cluster(), PATIENCE_SECONDS)
+        assert not tokens
 
     asyncio.run(work())
 

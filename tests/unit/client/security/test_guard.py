@@ -9,7 +9,7 @@ from tests.unit.client.rogue import NODE_ID, Asked, connected, connections, rogu
 from ottla.client.cluster import Cluster
 from ottla.client.config import ProducerConfig, resolve
 from ottla.client.connections import Connections
-from ottla.client.errors import AuthenticationFailed, BrokerUnavailable, ConfigError
+from ottla.client.errors import AuthenticationFailed, BrokerUnavailable, ConfigError, InvalidAnswer
 from ottla.client.security.guard import Guard
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -93,6 +93,26 @@ def test_a_renewal_that_is_refused_is_told_and_tried_again() -> None:
                         break
                     except (AuthenticationFailed, BrokerUnavailable):
                         await network.backoff(0)
+
+    asyncio.run(work())
+
+
+def test_a_connection_that_ends_with_the_last_answer_of_a_renewal_is_made_again() -> None:
+    """The second answer, which nobody asked for, ends it in the very call that receives the first."""
+
+    class AnswersTwice(Sasl):
+        async def __call__(self, asked: Asked) -> None:
+            await super().__call__(asked)
+            if asked.kind is SaslAuthenticateRequest and len(self.tokens) == 2:
+                asked.answer(SaslAuthenticateResponse())
+
+    async def work() -> None:
+        behave = AnswersTwice(session_lifetime_ms=40)
+        async with rogue(behave) as broker, connected(broker.address, **PLAIN) as network:
+            with pytest.raises((BrokerUnavailable, InvalidAnswer)):
+                await asyncio.wait_for(ask_on(network), 20.0)
+            await network.ask(NODE_ID, ListGroupsRequest(), ListGroupsResponse)
+            assert broker.connections == 2
 
     asyncio.run(work())
 
