@@ -218,9 +218,7 @@ _KINDS: dict[ErrorCode, type[BrokerError]] = {
 
 def error_of(code: ErrorCode | int, message: str = "") -> BrokerError:
     """The exception for an error code of an answer; a code that is not known here is an unknown error of the server."""
-    try:
-        known = ErrorCode(code)
-    except ValueError:
-        known = ErrorCode.UNKNOWN_SERVER_ERROR
+    known = ErrorCode(code)
+    if known != code:
         message = f"{message or 'the broker answered with an error'} (code {code}, which this client does not know)"
     return _KINDS.get(known, BrokerError)(known, message)

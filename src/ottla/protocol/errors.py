@@ -12,7 +12,11 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every error code of Kafka 4.3.1, by Kafka's own names."""
+    """Every error code of Kafka 4.3.1, by Kafka's own names.
+
+    A newer peer may answer with a code that has no name here: as a number that fits into the field, it is
+    UNKNOWN_SERVER_ERROR, as in Kafka's own clients. So no answer is left unread because of its code.
+    """
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -149,6 +153,10 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorCode | None":
+        return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) and -(2**15) <= value < 2**15 else None
 
     @property
     def retriable(self) -> bool:

@@ -1,6 +1,7 @@
 """Numbers, names and ids: error codes, API keys, the registry, UUIDs."""
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,15 @@ def test_error_codes_know_whether_to_retry() -> None:
     assert ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.retriable
     assert not ErrorCode.NONE.retriable
     assert not ErrorCode.TOPIC_AUTHORIZATION_FAILED.retriable
+
+
+def test_a_code_of_a_newer_peer_is_an_unknown_error() -> None:
+    assert ErrorCode(9999) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert ErrorCode(-(2**15)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    no_codes: list[Any] = [2**15, "NONE", None]
+    for value in no_codes:
+        with pytest.raises(ValueError, match="is not a valid ErrorCode"):
+            ErrorCode(value)
 
 
 def test_an_error_carries_code_and_message() -> None:

@@ -51,16 +51,8 @@ ADVICE: Mapping[ErrorCode, str] = {
 
 def failure(code: int, said: str | None, subject: object) -> BrokerError:
     """The exception for what a broker answered about `subject`; `said` is the broker's own message, if it had one."""
-    known = code_of(code)
+    known = ErrorCode(code)
     text = f"{subject}: {said.rstrip('.') if said else known.name.lower().replace('_', ' ')}"
     advice = ADVICE.get(known)
     text = f"{text} ({known.name if known == code else code})"
     return error_of(known, f"{text}; {advice}" if advice else text)
-
-
-def code_of(code: int) -> ErrorCode:
-    """A code that a newer broker may have and this client has no name for is an unknown error."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -320,7 +320,7 @@ class Sender:
         elif code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._written(batch, -1, -1)
         else:
-            error = error_of(code, text_of(code, answer.error_message, batch))
+            error = error_of(answer.error_code, text_of(code, answer.error_message, batch))
             messages = {one.batch_index: one.batch_index_error_message or str(error) for one in answer.record_errors}
             self._give_up(batch, error, record_errors=messages)
 
