@@ -9,6 +9,7 @@
 | `connections_link`         | the way to one broker: connect, back off, connect again                              |
 | `connections_opening`      | from a name to a connection: addresses, TLS, versions, SASL                          |
 | `connections_wire`         | one socket: frames out and in                                                        |
+| `connections_parting`      | closing a socket without losing what has no answer                                   |
 | `connections_waiting`      | requests without an answer yet                                                       |
 | `connections_answers`      | from the bytes of a frame to an answer                                               |
 | `connections_memory`       | memory for large answers                                                             |

@@ -12,12 +12,14 @@ Requests leave in the order in which they were asked, also those that had to wai
 
 import asyncio
 import logging
+import os
 from collections import deque
 from typing import Any
 
 from ottla.client.config import ClientConfig
 from ottla.client.connections_answers import copy_of
 from ottla.client.connections_opening import Opening
+from ottla.client.connections_parting import kept_open, part
 from ottla.client.connections_versions import Versions
 from ottla.client.connections_wire import Connection
 from ottla.client.errors import AuthenticationFailed, BrokerUnavailable, ClientClosed, InvalidAnswer, OttlaError
@@ -94,6 +96,8 @@ class Link:
         self._patience: asyncio.TimerHandle | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._versions: Versions | None = None
+        self._parting: asyncio.Task[None] | None = None
+        self._process = os.getpid()
         self._is_closed = False
 
     @property
@@ -300,8 +304,13 @@ class Link:
         self._forget_connection()
         closed = ClientClosed("the client was closed: make a new one")
         self._fail_pending(closed)
-        if connection is not None:
-            connection.end(closed)
+        if connection is None:
+            return
+        # In a child of the process, the connection is not the child's to part from.
+        kept = kept_open(connection) if os.getpid() == self._process else None
+        connection.end(closed)
+        if kept is not None:
+            self._parting = asyncio.get_running_loop().create_task(part(kept))
 
     def _forget_connection(self) -> None:
         self.connection = None
@@ -312,8 +321,9 @@ class Link:
 
     async def closed(self) -> None:
         """Wait until nothing of a closed link is under way."""
-        if self._attempt is not None:
-            await asyncio.wait({self._attempt})
+        under_way = {task for task in (self._attempt, self._parting) if task is not None}
+        if under_way:
+            await asyncio.wait(under_way)
 
 
 def _retrieve(attempt: "asyncio.Task[Connection]") -> None:

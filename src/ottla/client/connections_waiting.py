@@ -71,6 +71,11 @@ class Tellings:
         return len(self._unsent)
 
     @property
+    def were_there(self) -> bool:
+        """Whether there ever was one."""
+        return bool(self._unsent) or self._sent_bytes > 0
+
+    @property
     def deadline(self) -> float:
         """When the first of them has to be sent."""
         return self._unsent[0][1] if self._unsent else float("inf")

@@ -57,7 +57,6 @@ class Connection:
     __slots__ = (
         "_buffer",
         "_correlation_id",
-        "_descriptor",
         "_filled",
         "_is_tls",
         "_large",
@@ -71,16 +70,17 @@ class Connection:
         "_receiving",
         "_request_timeout",
         "_socket",
-        "_tellings",
         "_timer",
         "_timer_at",
         "_waiting",
         "_was_useful",
         "_writing",
+        "descriptor",
         "ended_by",
         "last_used",
         "name",
         "reauthenticate_at",
+        "tellings",
         "throttled_until",
         "versions",
     )
@@ -103,7 +103,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self.last_used = self._loop.time()
         self._socket = prompt(sock)
-        self._descriptor = sock.fileno()
+        self.descriptor = sock.fileno()
         self._is_tls = isinstance(sock, ssl.SSLSocket)
         # Neither TLS nor Windows can send several pieces in one call.
         self._one_by_one = self._is_tls or not hasattr(sock, "sendmsg")
@@ -116,7 +116,7 @@ class Connection:
         self._large: memoryview | None = None
         self._large_filled = 0
         self._waiting: deque[Waiting] = deque()
-        self._tellings = Tellings()
+        self.tellings = Tellings()
         self._outbox: deque[Part] = deque()
         self._writing = False
         self._receiving = False
@@ -124,12 +124,12 @@ class Connection:
         self._correlation_id = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
-        self._loop.add_reader(self._descriptor, self._on_readable)
+        self._loop.add_reader(self.descriptor, self._on_readable)
 
     @property
     def in_flight(self) -> int:
         """How many answers are owed, and how many requests without one are not sent yet."""
-        return len(self._waiting) + len(self._tellings)
+        return len(self._waiting) + len(self.tellings)
 
     # Asking
 
@@ -180,11 +180,11 @@ class Connection:
         self.last_used = self._loop.time()
         self._send(plan, parts)
         future: asyncio.Future[None] = self._loop.create_future()
-        self._tellings.add(future, self.last_used + self._request_timeout, sum(map(len, self._outbox)))
+        self.tellings.add(future, self.last_used + self._request_timeout, sum(map(len, self._outbox)))
         if not self._writing:
             self._flush()
-        if self._tellings.deadline < self._timer_at:
-            self._watch(self._tellings.deadline)
+        if self.tellings.deadline < self._timer_at:
+            self._watch(self.tellings.deadline)
         return future
 
     def _send(self, plan: Plan, parts: list[Part]) -> int:
@@ -219,7 +219,7 @@ class Connection:
         except _NOT_NOW:
             if not self._writing:
                 self._writing = True
-                self._loop.add_writer(self._descriptor, self._flush)
+                self._loop.add_writer(self.descriptor, self._flush)
             return
         except OSError as error:
             # A broker that refuses says why before it closes: that may be waiting to be read.
@@ -229,11 +229,11 @@ class Connection:
             return
         if self._writing:
             self._writing = False
-            self._loop.remove_writer(self._descriptor)
+            self._loop.remove_writer(self.descriptor)
 
     def _drop(self, sent: int) -> None:
-        if self._tellings:
-            self._tellings.sent(sent)
+        if self.tellings:
+            self.tellings.sent(sent)
         outbox = self._outbox
         while outbox and sent >= (size := len(outbox[0])):
             sent -= size
@@ -356,7 +356,7 @@ class Connection:
         """Give up requests whose time is over, and the broker when it owes an answer for too long."""
         self._timer, self._timer_at = None, float("inf")
         now = self._loop.time()
-        upcoming = self._tellings.deadline
+        upcoming = self.tellings.deadline
         if upcoming <= now:
             self.end(BrokerUnavailable(f"{self.name} did not take what was sent to it: it is overloaded or gone"))
             return
@@ -401,9 +401,9 @@ class Connection:
         if self.ended_by is not None:
             return
         self.ended_by = error
-        self._loop.remove_reader(self._descriptor)
+        self._loop.remove_reader(self.descriptor)
         if self._writing:
-            self._loop.remove_writer(self._descriptor)
+            self._loop.remove_writer(self.descriptor)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -413,7 +413,7 @@ class Connection:
         waiting, self._waiting = self._waiting, deque()
         # Whoever is told at once may ask again at once: not on this connection.
         self._lost(self)
-        self._tellings.end(error)
+        self.tellings.end(error)
         for one in waiting:
             if not one.future.done():
                 one.future.set_exception(copy_of(error))

@@ -99,3 +99,27 @@ def test_closing_tells_what_was_not_sent() -> None:
                 await waiting
 
     asyncio.run(work())
+
+
+def test_what_was_sent_arrives_although_an_answer_comes_after_closing() -> None:
+    """A system that receives something on a closed socket throws away what it has not sent."""
+    answers = asyncio.Event()
+
+    async def behave(asked: Asked) -> None:
+        if asked.kind is ListGroupsRequest:
+            await answers.wait()
+            asked.answer(ListGroupsResponse())
+
+    async def work() -> None:
+        async with rogue(behave) as broker, connected(broker.address) as network:
+            promise = network.ask_now(NODE_ID, ListGroupsRequest())
+            assert promise is not None
+            for _ in range(10):
+                await told(network, bytes(100_000))
+            promise.add_done_callback(lambda _: answers.set())
+            await network.close()
+            assert isinstance(promise.exception(), ClientClosed)
+            await asyncio.wait_for(broker.was_left.wait(), 20.0)
+            assert [one.kind for one in broker.asked[-11:]] == [ListGroupsRequest] + [ProduceRequest] * 10
+
+    asyncio.run(work())
