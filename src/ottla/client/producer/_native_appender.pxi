@@ -17,7 +17,7 @@ cdef class PartitionCore:
 cdef class TopicCore:
     """A topic whose partitions are known. `sticky` is where records without a key go; -1 until one was chosen.
 
-    While it is not open, only the loop's thread may put records in: those that came before it was known.
+    While it is not open, only those records are put in that came before: see `Appender.placing_thread`.
     """
 
     cdef readonly str name
@@ -52,6 +52,9 @@ cdef class Appender:
     - `full(size_bytes)` returns when there may be room again, or raises;
     - `pause()` gives what to await when `pause_at` bytes were appended;
     - `refuse()` raises, while `refuses` is set; `wake()` makes the loop look; `seal(batch)` compresses a closed batch.
+
+    `placing_thread` is the thread that puts in records which were taken before, while it does: that a topic is not
+    open, or that no others are taken by now, does not concern those.
     """
 
     cdef readonly dict topics
@@ -64,7 +67,7 @@ cdef class Appender:
     cdef readonly int64_t batch_bytes, record_limit_bytes
     cdef public int32_t waiting, give_way_at
     cdef public int64_t appended_records, appended_bytes
-    cdef public unsigned long owner_thread
+    cdef public unsigned long owner_thread, placing_thread
     cdef object _last_name
     cdef TopicCore _last
     cdef PyThread_type_lock _lock
@@ -132,10 +135,10 @@ cdef class Appender:
         cdef int64_t stamp, body, whole
         cdef int32_t number, count
         cdef bint is_sticky = False, was_opened = False
-        if self.refuses:
+        if self.refuses and PyThread_get_thread_ident() != self.placing_thread:
             self.refuse()
         known = self._topic(topic)
-        if known is None or (not known.is_open and PyThread_get_thread_ident() != self.owner_thread):
+        if known is None or (not known.is_open and PyThread_get_thread_ident() != self.placing_thread):
             return self.unknown(topic, value, key, headers, timestamp, partition, on_delivery)
         count = <int32_t>PyList_GET_SIZE(known.partitions)
         if partition is not None and _number(partition, "partition") >= count:

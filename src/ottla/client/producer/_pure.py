@@ -16,6 +16,7 @@ from ottla.client.producer._pure_records import (
     RecordBuffer,
     as_bytes,
     header_pairs,
+    most_bytes,
     murmur2,
     number,
 )
@@ -101,7 +102,8 @@ class Appender:
         self.available_bytes = buffer_bytes
         self.batch_bytes = max(batch_bytes, 1)
         self.record_limit_bytes = record_limit_bytes
-        self.waiting = self.appended_records = self.appended_bytes = self.owner_thread = 0
+        self.waiting = self.appended_records = self.appended_bytes = 0
+        self.owner_thread = self.placing_thread = 0
         self.give_way_at = 8
         self.pause_at = 0
         self._lock = threading.RLock()
@@ -142,12 +144,13 @@ class Appender:
         on_delivery: Any = None,
     ) -> Delivery:
         """Put a record into the batch of its partition; gives its `Delivery`."""
-        if self.refuses:
+        is_placed = threading.get_ident() == self.placing_thread
+        if self.refuses and not is_placed:
             self.refuse()
         known = self.topics.get(topic)
         if known is not None and partition is not None:
             partition = number(partition, "partition")
-        is_mine = known is not None and (known.is_open or threading.get_ident() == self.owner_thread)
+        is_mine = known is not None and (known.is_open or is_placed)
         if known is None or not is_mine or (partition is not None and partition >= len(known.partitions)):
             unknown: Delivery = self.unknown(topic, value, key, headers, timestamp, partition, on_delivery)
             return unknown
@@ -155,7 +158,7 @@ class Appender:
         pairs = header_pairs(headers) if headers else []
         stamp = self._now_ms() if timestamp is None else number(timestamp, "timestamp")
         picked, is_sticky = self._pick(known, key, partition)
-        whole = 16 + RecordBuffer.fields_bytes(key, value, pairs)
+        whole = most_bytes(key, value, pairs)
         if HEADER_BYTES + whole > self.record_limit_bytes:
             raise faults.record_too_large(HEADER_BYTES + whole, self.record_limit_bytes)
         while whole > self.available_bytes:

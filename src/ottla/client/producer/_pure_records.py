@@ -77,6 +77,16 @@ def _sized(data: bytes | None) -> bytes:
     return _varint(-1) if data is None else _varint(len(data)) + data
 
 
+def _sized_bytes(data: bytes | None) -> int:
+    return 1 if data is None else len(_varint(len(data))) + len(data)
+
+
+def most_bytes(key: bytes | None, value: bytes | None, pairs: Pairs) -> int:
+    """The most that a record may take: its numbers have 16 bytes at most, besides that of its headers."""
+    fields = sum(_sized_bytes(name) + _sized_bytes(header) for name, header in pairs)
+    return 16 + _sized_bytes(key) + _sized_bytes(value) + len(_varint(len(pairs))) + fields
+
+
 class RecordBuffer:
     """The records of one batch, encoded one after the other."""
 
@@ -90,12 +100,6 @@ class RecordBuffer:
         self.record_count = 0
         self.base_timestamp = -1
         self.max_timestamp = -1
-
-    @staticmethod
-    def fields_bytes(key: bytes | None, value: bytes | None, pairs: Pairs) -> int:
-        """The size of what a record carries, without its numbers."""
-        fields = sum(len(_sized(name)) + len(_sized(value)) for name, value in pairs)
-        return len(_sized(key)) + len(_sized(value)) + len(_varint(len(pairs))) + fields
 
     @property
     def payload_bytes(self) -> int:

@@ -34,7 +34,7 @@ from ottla.client.producer.room import Room
 from ottla.client.producer.sender import Sender
 from ottla.client.producer.sequences import Sequences
 from ottla.client.producer.transactions import Transactions
-from ottla.client.producer.unknown_topics import UnknownTopics, check_topic, placed
+from ottla.client.producer.unknown_topics import UnknownTopics, check_topic
 from ottla.client.producer.waking import Waking
 from ottla.protocol.errors import ErrorCode
 from ottla.records import Codec
@@ -142,10 +142,7 @@ class Engine:
 
     def unknown(self, *arguments: Any) -> Delivery:
         """A record whose partition is not known, with all the arguments of `append`."""
-        check_topic(arguments[0])
         delivery = self.unknown_topics.add(arguments, self._clock.monotonic(), self._clock.now_ms())
-        if delivery is None:
-            return self.appender.append(*placed(arguments, self.appender))
         is_met = arguments[0] in self.network.cluster.topics and arguments[0] not in self.appender.topics
         if is_met and threading.get_ident() == self.appender.owner_thread:
             self.waking.without_turns(self.unknown_topics.look, self.network, self._clock.monotonic())
@@ -275,6 +272,8 @@ class Engine:
             self.room.offer()
         if self._turn_waiters:
             self._tell_turn_waiters()
+        if self.unknown_topics.can_go_on:
+            look_at = now
         self._set_timer(next_at if look_at is None else min(next_at, look_at), now)
         self.sender.end_turn(len(shipments))
 

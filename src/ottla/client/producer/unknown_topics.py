@@ -1,6 +1,10 @@
 """Records that came before the partitions of their topic were known: kept in order until they are, or for too long.
 
 `add` may be called from any thread; one lock keeps it apart from the loop, which puts the records where they belong.
+
+What must stay true:
+- A topic that the appender knows is not open while records wait here that could be put in: all others come behind them.
+- A record that was taken does not fail because others took its room in the moment in which it is put in: it waits on.
 """
 
 import re
@@ -8,10 +12,10 @@ import threading
 from typing import Any, NamedTuple
 
 from ottla.client.cluster import Cluster, TopicInfo
-from ottla.client.errors import BrokerUnavailable, OttlaError, error_of
+from ottla.client.errors import BrokerUnavailable, BufferFull, OttlaError, error_of
 from ottla.client.network import Network
 from ottla.client.producer import faults
-from ottla.client.producer._pure_records import as_bytes
+from ottla.client.producer._pure_records import as_bytes, header_pairs, most_bytes, number
 from ottla.client.producer._twin import twin
 from ottla.client.producer.partitions import TopicQueues
 from ottla.client.producer.waiting import Delivery, WaitingRecords, call
@@ -33,6 +37,23 @@ def check_topic(name: object) -> None:
         )
 
 
+def as_kept(arguments: tuple[Any, ...], now_ms: int) -> tuple[tuple[Any, ...], int]:
+    """The arguments of `append` as they can be kept, and the most that the record takes.
+
+    What is wrong is said now, and what the caller changes from here on does not matter, as if the topic were known.
+    """
+    topic, value, key, headers, timestamp, partition, on_delivery = arguments
+    value, key = as_bytes(value, "value"), as_bytes(key, "key")
+    pairs = header_pairs(headers) if headers else []
+    timestamp = now_ms if timestamp is None else number(timestamp, "timestamp")
+    if partition is not None and not callable(partition):
+        partition = number(partition, "partition")
+        if partition < 0:
+            raise faults.negative_partition(partition)
+    headers = [(name.decode(), header) for name, header in pairs]
+    return (topic, value, key, headers, timestamp, partition, on_delivery), most_bytes(key, value, pairs)
+
+
 def placed(arguments: tuple[Any, ...], appender: "twin.Appender") -> tuple[Any, ...]:
     """The arguments of `append` with a partition in place of a user's partitioner, which had to wait for its topic."""
     partition = arguments[5]
@@ -47,6 +68,11 @@ class _Record(NamedTuple):
     place: int
     deadline: float
     size_bytes: int
+
+    def is_for_none_of(self, queues: TopicQueues) -> bool:
+        """Whether it names a partition that is not there."""
+        partition = self.arguments[5]
+        return partition is not None and not callable(partition) and partition >= len(queues.partitions)
 
 
 class _Topic(WaitingRecords):
@@ -66,6 +92,12 @@ class UnknownTopics:
         self._max_block_seconds = max_block_seconds
         self._lock = threading.RLock()
         self._topics: dict[str, _Topic] = {}
+        self._lacks_room = False
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether others had taken room that is free again: then it is time to `look`."""
+        return self._lacks_room and self._appender.available_bytes >= 0
 
     @property
     def names(self) -> list[str]:
@@ -74,31 +106,32 @@ class UnknownTopics:
     def __len__(self) -> int:
         return len(self._topics)
 
-    def add(self, arguments: tuple[Any, ...], now: float, now_ms: int) -> Delivery | None:
-        """Keep a record; None when its partition became known in between: then it can be appended."""
-        name, value, key, headers, timestamp = arguments[:5]
-        # What is wrong is said now, and what is changed from here on does not matter, as if the topic were known.
-        value, key = as_bytes(value, "value"), as_bytes(key, "key")
-        timestamp = now_ms if timestamp is None else timestamp
-        arguments = (name, value, key, headers, timestamp, *arguments[5:])
-        payload_bytes = len(key or b"") + len(value or b"")
-        if HEADER_BYTES + payload_bytes > self._appender.record_limit_bytes:
-            raise faults.record_too_large(HEADER_BYTES + payload_bytes, self._appender.record_limit_bytes)
-        size_bytes = _OVERHEAD_BYTES + payload_bytes
+    def add(self, arguments: tuple[Any, ...], now: float, now_ms: int) -> Delivery:
+        """Keep a record; append it where its partition became known in between."""
+        check_topic(arguments[0])
+        arguments, record_bytes = as_kept(arguments, now_ms)
+        limit_bytes = self._appender.record_limit_bytes
+        if HEADER_BYTES + record_bytes > limit_bytes:
+            raise faults.record_too_large(HEADER_BYTES + record_bytes, limit_bytes)
+        # Never less than the record takes when it is appended, and never more than there may be room for.
+        size_bytes = min(_OVERHEAD_BYTES + record_bytes, limit_bytes)
         while size_bytes > self._appender.available_bytes:
             self._appender.full(size_bytes)
         with self._lock:
-            if self._is_known(arguments):
-                return None
-            topic = self._topics.get(name)
-            if topic is None:
-                topic = self._topics[name] = _Topic(self._appender)
-            assert topic.moved is not None
-            self._appender.available_bytes -= size_bytes
-            delivery = Delivery(topic, len(topic.moved), timestamp)
-            topic.records.append(_Record(arguments, len(topic.moved), now + self._max_block_seconds, size_bytes))
-            topic.moved.append(None)
-            return delivery
+            if not self._is_known(arguments):
+                return self._keep(arguments, now + self._max_block_seconds, size_bytes)
+        return self._appender.append(*placed(arguments, self._appender))
+
+    def _keep(self, arguments: tuple[Any, ...], deadline: float, size_bytes: int) -> Delivery:
+        topic = self._topics.get(arguments[0])
+        if topic is None:
+            topic = self._topics[arguments[0]] = _Topic(self._appender)
+        assert topic.moved is not None
+        self._appender.available_bytes -= size_bytes
+        place = len(topic.moved)
+        topic.records.append(_Record(arguments, place, deadline, size_bytes))
+        topic.moved.append(None)
+        return Delivery(topic, place, arguments[4])
 
     def _is_known(self, arguments: tuple[Any, ...]) -> bool:
         known = self._appender.topics.get(arguments[0])
@@ -117,6 +150,7 @@ class UnknownTopics:
         """Put in what is known by now, give up what cannot be; when to look again."""
         look_at = None
         with self._lock:
+            self._lacks_room = False
             for name in self.names:
                 topic = self._topics[name]
                 info = cluster.topics.get(name)
@@ -127,55 +161,66 @@ class UnknownTopics:
                 else:
                     self._expire(topic, name, errors.get(name, 0), now)
                 if not topic.records:
-                    del self._topics[name]
+                    self._end(name)
                 else:
                     first = topic.records[0].deadline
                     look_at = first if look_at is None else min(first, look_at)
         return look_at
 
     def _append(self, topic: _Topic, info: TopicInfo, cluster: Cluster, now: float) -> None:
-        """Put the records in. Other threads' come after them: to those the topic is not open before, and `add` wants
+        """Put the records in. Everybody else's come after them: to those the topic is not open before, and `add` wants
         the lock."""
         queues = self._appender.topics.get(info.name)
         if queues is None:
             queues = TopicQueues(info.name, info.topic_id)
+        if len(queues.partitions) < len(info.partitions):
             queues.is_open = False
         queues.update(info, cluster)
         self._appender.set_topic(queues)
-        # They were taken before: that no others are by now does not concern them.
-        refuses, self._appender.refuses = self._appender.refuses, False
-        try:
-            self._place_records(topic, queues, now)
-        finally:
-            self._appender.refuses = refuses
-        queues.is_open = True
+        self._place_records(topic, queues, now)
+        queues.is_open = all(record.is_for_none_of(queues) for record in topic.records)
         topic.tell_listeners()
 
     def _place_records(self, topic: _Topic, queues: TopicQueues, now: float) -> None:
+        """Those that cannot be placed wait on: for their partition, or for room, with all that are behind them."""
         records, topic.records = topic.records, []
-        assert topic.moved is not None
-        for record in records:
-            self._appender.available_bytes += record.size_bytes
-            partition = record.arguments[5]
-            if isinstance(partition, int) and partition >= len(queues.partitions):
+        kept: list[_Record] = []
+        for position, record in enumerate(records):
+            if record.is_for_none_of(queues):
                 if record.deadline > now:
-                    self._appender.available_bytes -= record.size_bytes
-                    topic.records.append(record)
+                    kept.append(record)
                 else:
-                    known = len(queues.partitions)
-                    text = (
-                        f"topic {queues.name} has partitions 0 to {known - 1}, not {partition}: add some, or choose one"
-                    )
-                    self._fail_one(topic, record, error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
+                    self._fail(topic, [record], _no_such_partition(queues, record.arguments[5]))
                 continue
             try:
-                delivery = self._appender.append(*placed(record.arguments, self._appender))
+                self._place_one(topic, record)
+            except BufferFull as error:
+                if record.deadline > now:
+                    self._lacks_room = True
+                    kept += records[position:]
+                    break
+                self._fail(topic, [record], error)
             except OttlaError as error:
-                self._fail_one(topic, record, error)
+                self._fail(topic, [record], error)
             except Exception as error:
-                self._fail_one(topic, record, OttlaError(f"the partitioner failed: {error!r}"))
-            else:
-                topic.moved[record.place] = (delivery.batch, delivery.index)
+                self._fail(topic, [record], OttlaError(f"the partitioner failed: {error!r}"))
+        # A callback may have sent more meanwhile.
+        topic.records[:0] = kept
+
+    def _place_one(self, topic: _Topic, record: _Record) -> None:
+        appender = self._appender
+        arguments = placed(record.arguments, appender)
+        assert topic.moved is not None
+        appender.placing_thread = threading.get_ident()
+        appender.available_bytes += record.size_bytes
+        try:
+            delivery = appender.append(*arguments)
+        except Exception:
+            appender.available_bytes -= record.size_bytes
+            raise
+        finally:
+            appender.placing_thread = 0
+        topic.moved[record.place] = (delivery.batch, delivery.index)
 
     def _fail_one(self, topic: _Topic, record: _Record, error: OttlaError) -> None:
         failed = WaitingRecords(self._appender)
@@ -203,18 +248,35 @@ class UnknownTopics:
                 f"nothing was learned of topic {name} within {seconds:g} s (max.block.ms): are the brokers reachable?"
             )
         self._fail(topic, expired, error)
+        topic.tell_listeners()
 
     def _fail(self, topic: _Topic, records: list[_Record], error: OttlaError) -> None:
         for record in records:
             self._appender.available_bytes += record.size_bytes
             self._fail_one(topic, record, error)
-        topic.tell_listeners()
 
     def _give_up(self, topic: _Topic, error: OttlaError) -> None:
         records, topic.records = topic.records, []
         self._fail(topic, records, error)
+        topic.tell_listeners()
 
     def give_up_all(self, error: OttlaError) -> None:
         with self._lock:
+            self._lacks_room = False
             for name in self.names:
-                self._give_up(self._topics.pop(name), error)
+                self._give_up(self._end(name), error)
+
+    def _end(self, name: str) -> _Topic:
+        """Nothing of it waits here any more."""
+        queues = self._appender.topics.get(name)
+        if queues is not None:
+            queues.is_open = True
+        return self._topics.pop(name)
+
+
+def _no_such_partition(queues: TopicQueues, partition: int) -> OttlaError:
+    return error_of(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"topic {queues.name} has partitions 0 to {len(queues.partitions) - 1}, not {partition}: add some, "
+        "or choose one",
+    )

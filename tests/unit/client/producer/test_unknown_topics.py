@@ -1,0 +1,183 @@
+"""Records that are sent before anything is known of their topic: as if it were known, only later."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from ottla.client.errors import BufferFull, ConfigError, OttlaError, SerializationError, UnknownTopic
+from ottla.client.producer.producer import AsyncProducer
+from ottla.testing import TestBroker
+
+PATIENCE_SECONDS = 30
+
+
+class Number:
+    """A whole number that is no int, like those of numpy."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+    __int__ = __index__
+
+
+def test_headers_are_those_of_the_time_of_sending(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers) as producer:
+            by_name: dict[str, bytes] = {}
+            pairs: list[tuple[str, Any]] = [("n", bytearray(b"?"))]
+            for number in range(3):
+                by_name["n"] = b"%d" % number
+                producer.send("t", b"dict", headers=by_name)
+                pairs[0][1][:] = b"%d" % number
+                producer.send("t", b"list", headers=pairs)
+                producer.send("t", b"once", headers=(pair for pair in [("n", b"%d" % number)]))
+
+    asyncio.run(run())
+    found = [(record.value, dict(record.headers)["n"]) for record in ottla.records("t")]
+    assert found == [(kind, b"%d" % number) for number in range(3) for kind in (b"dict", b"list", b"once")]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "kind", "message"),
+    [
+        ({"headers": {"name": "text"}}, SerializationError, "header: bytes expected, str came"),
+        ({"headers": {b"name": b"x"}}, SerializationError, "header: a name that is a str"),
+        ({"headers": ["name"]}, SerializationError, "headers: pairs"),
+        ({"timestamp": "today"}, SerializationError, "timestamp: a whole number"),
+        ({"timestamp": 2**63}, SerializationError, "timestamp: a whole number"),
+        ({"partition": "first"}, SerializationError, "partition: a whole number"),
+        ({"partition": -1}, ConfigError, "partition: 0 or more"),
+        ({"headers": {"name": bytes(3000)}}, OttlaError, "max.request.size"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_said_at_once(
+    ottla: TestBroker, wrong: dict[str, Any], kind: type[Exception], message: str, is_known: bool
+) -> None:
+    ottla.create_topic("t")
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, max_request_size=2000, buffer_memory=10_000) as producer:
+            if is_known:
+                await producer.send("t", b"x")
+            room = producer.metrics()["buffer-available-bytes"]
+            with pytest.raises(kind, match=message):
+                producer.send("t", b"x", **wrong)
+            assert producer.metrics()["buffer-available-bytes"] == room
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("partitioner", [None, lambda topic, key, count: 0])
+def test_what_was_taken_has_room_when_its_topic_is_known(ottla: TestBroker, partitioner: Any) -> None:
+    ottla.create_topic("t")
+    headers = {"name": bytes(1000)}
+
+    async def run() -> int:
+        async with AsyncProducer(ottla.bootstrap_servers, buffer_memory=20_000, partitioner=partitioner) as producer:
+            deliveries = []
+            for number in range(100):
+                try:
+                    deliveries.append(producer.send("t", b"%d" % number, headers=headers))
+                except BufferFull:
+                    break
+            assert [(await delivery).offset for delivery in deliveries] == list(range(len(deliveries)))
+            return len(deliveries)
+
+    assert 10 <= asyncio.run(run()) < 20
+
+
+def test_the_first_record_may_be_as_large_as_any(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, buffer_memory=1000) as producer:
+            await producer.send("t", bytes(900))
+
+    asyncio.run(run())
+
+
+def test_records_whose_room_is_taken_by_another_thread_wait_in_their_order(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+    ottla.create_topic("other")
+    count = 6
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, buffer_memory=10_000, linger_ms=0) as producer:
+            await producer.send("other", b"x")
+            appender = producer.engine.appender
+            choose = appender.choose
+
+            def take_the_room(topic: Any) -> None:
+                """The last that happens before a record of `t` is put in."""
+                choose(topic)
+                if topic.name == "t":
+                    appender.choose = choose
+                    value = bytes(appender.available_bytes - 25)
+                    thief = threading.Thread(target=producer.send, args=("other", value), kwargs={"partition": 0})
+                    thief.start()
+                    thief.join()
+
+            appender.choose = take_the_room
+            deliveries = [producer.send("t", b"%d" % number) for number in range(count)]
+            assert [(await delivery).offset for delivery in deliveries] == list(range(count))
+
+    asyncio.run(run())
+    assert [record.value for record in ottla.records("t")] == [b"%d" % number for number in range(count)]
+
+
+def test_what_a_callback_sends_comes_behind_what_waited(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, partitioner=lambda topic, key, count: int(key)) as producer:
+            producer.send("t", b"1", key=b"0")
+            producer.send("t", b"?", key=b"?", on_delivery=lambda *_: producer.send("t", b"3", key=b"0"))
+            producer.send("t", b"2", key=b"0")
+            await producer.flush()
+
+    asyncio.run(run())
+    assert [record.value for record in ottla.records("t")] == [b"1", b"2", b"3"]
+
+
+def test_room_that_does_not_come_back_is_waited_for_until_max_block_ms(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, buffer_memory=10_000, max_block_ms=1000) as producer:
+            appender = producer.engine.appender
+            delivery = producer.send("t", b"x")
+            room, appender.available_bytes = appender.available_bytes, -1000
+            with pytest.raises(BufferFull, match="buffer.memory"):
+                await delivery
+            appender.available_bytes += room + 1000
+            assert (await producer.send("t", b"y")).offset == 0
+            assert producer.metrics()["buffer-available-bytes"] == 10_000
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("partition", [99, Number(99)], ids=["int", "index"])
+@pytest.mark.parametrize("met", ["not", "written"])
+def test_a_partition_that_is_not_there_is_waited_for_until_max_block_ms(
+    ottla: TestBroker, partition: Any, met: str
+) -> None:
+    ottla.create_topic("t", partitions=3)
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, max_block_ms=1000) as producer:
+            if met == "written":
+                await producer.send("t", b"x", partition=Number(2))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                with pytest.raises(UnknownTopic, match="t has partitions 0 to 2, not 99"):
+                    await producer.send("t", b"x", partition=partition)
+                await producer.flush()
+
+    asyncio.run(run())
