@@ -4,6 +4,7 @@
 
 What must stay true:
 - A topic that the appender knows is not open while records wait here that could be put in: all others come behind them.
+- After `give_up_all` of a producer that is closed nothing is added: nobody would end it.
 - A record that was taken does not fail because others took its room in the moment in which it is put in: it waits on.
 """
 
@@ -108,6 +109,7 @@ class UnknownTopics:
 
     def add(self, arguments: tuple[Any, ...], now: float, now_ms: int) -> Delivery:
         """Keep a record; append it where its partition became known in between."""
+        self._check_open()
         check_topic(arguments[0])
         arguments, record_bytes = as_kept(arguments, now_ms)
         limit_bytes = self._appender.record_limit_bytes
@@ -115,12 +117,22 @@ class UnknownTopics:
             raise faults.record_too_large(HEADER_BYTES + record_bytes, limit_bytes)
         # Never less than the record takes when it is appended, and never more than there may be room for.
         size_bytes = min(_OVERHEAD_BYTES + record_bytes, limit_bytes)
-        while size_bytes > self._appender.available_bytes:
-            self._appender.full(size_bytes)
-        with self._lock:
-            if not self._is_known(arguments):
-                return self._keep(arguments, now + self._max_block_seconds, size_bytes)
+        deadline = now + self._max_block_seconds
+        while True:
+            while size_bytes > self._appender.available_bytes:
+                self._appender.full(size_bytes)
+            with self._lock:
+                # What was seen without the lock may be over: the producer may be closed, and the room taken.
+                self._check_open()
+                if self._is_known(arguments):
+                    break
+                if size_bytes <= self._appender.available_bytes:
+                    return self._keep(arguments, deadline, size_bytes)
         return self._appender.append(*placed(arguments, self._appender))
+
+    def _check_open(self) -> None:
+        if self._appender.refuses:
+            self._appender.refuse()
 
     def _keep(self, arguments: tuple[Any, ...], deadline: float, size_bytes: int) -> Delivery:
         topic = self._topics.get(arguments[0])

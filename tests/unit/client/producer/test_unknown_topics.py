@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ottla.client.errors import BufferFull, ConfigError, OttlaError, SerializationError, UnknownTopic
+from ottla.client.errors import BufferFull, ClientClosed, ConfigError, OttlaError, SerializationError, UnknownTopic
 from ottla.client.producer.producer import AsyncProducer
 from ottla.testing import TestBroker
 
@@ -155,11 +156,41 @@ def test_room_that_does_not_come_back_is_waited_for_until_max_block_ms(ottla: Te
             appender = producer.engine.appender
             delivery = producer.send("t", b"x")
             room, appender.available_bytes = appender.available_bytes, -1000
-            with pytest.raises(BufferFull, match="buffer.memory"):
+            with pytest.raises(BufferFull, match=r"buffer\.memory"):
                 await delivery
             appender.available_bytes += room + 1000
             assert (await producer.send("t", b"y")).offset == 0
             assert producer.metrics()["buffer-available-bytes"] == 10_000
+
+    asyncio.run(run())
+
+
+def test_a_record_that_comes_when_all_is_over_is_refused(ottla: TestBroker) -> None:
+    async def run() -> None:
+        producer = AsyncProducer(ottla.bootstrap_servers)
+        await producer.start()
+        loop = asyncio.get_running_loop()
+
+        def slow_headers() -> Iterator[tuple[str, bytes]]:
+            """The producer is open when they are asked for, and closed when they are there."""
+            asyncio.run_coroutine_threadsafe(producer.close(0), loop).result(PATIENCE_SECONDS)
+            yield "name", b"value"
+
+        with pytest.raises(ClientClosed, match="was closed"):
+            await asyncio.to_thread(producer.send, "t", b"x", headers=slow_headers())
+
+    asyncio.run(run())
+
+
+def test_with_a_partitioner_a_closed_producer_refuses_too(ottla: TestBroker) -> None:
+    async def run() -> None:
+        producer = AsyncProducer(ottla.bootstrap_servers, partitioner=lambda topic, key, count: 0)
+        with pytest.raises(ClientClosed, match="not started"):
+            producer.send("t", b"x")
+        async with producer:
+            pass
+        with pytest.raises(ClientClosed, match="was closed"):
+            producer.send("t", b"x")
 
     asyncio.run(run())
 
