@@ -68,7 +68,9 @@ class Engine:
         self.sender = Sender(config, self.appender, self, ids, self.sequences, self.metrics, self.transactions)
         self.waking = Waking(self.appender, self.sender, config.linger_ms, self._turn)
         self._idle_topics = IdleTopics(network, config.metadata_max_idle_ms / 1000)
-        self.unknown_topics = UnknownTopics(self.appender, config.max_block_ms / 1000)
+        self.unknown_topics = UnknownTopics(
+            self.appender, network, self._idle_topics, max_block_seconds=config.max_block_ms / 1000
+        )
         self.room = Room(
             self.appender, config.buffer_memory, config.max_block_ms, clock, wake=self.waking.wake, turn=self._turn
         )
@@ -145,7 +147,7 @@ class Engine:
         delivery = self.unknown_topics.add(arguments, self._clock.monotonic(), self._clock.now_ms())
         is_met = arguments[0] in self.network.cluster.topics and arguments[0] not in self.appender.topics
         if is_met and threading.get_ident() == self.appender.owner_thread:
-            self.waking.without_turns(self.unknown_topics.look, self.network, self._clock.monotonic())
+            self.waking.without_turns(self.unknown_topics.place, self._clock.monotonic())
             return delivery
         # Whoever drains lets the loop look.
         self.appender.pause_at = 0
@@ -256,7 +258,7 @@ class Engine:
         if self.is_forked:
             return
         now = self._clock.monotonic()
-        look_at = self.unknown_topics.look(self.network, now) if len(self.unknown_topics) else None
+        look_at = self.unknown_topics.look(now) if self.unknown_topics.has_work else None
         if self.sequences is not None and not self.sequences.identity.is_valid and self.transactions is None:
             self._identify()
         self.sender.hurries = self._flushes + len(self.room) + self._is_closing

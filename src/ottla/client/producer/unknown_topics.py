@@ -4,6 +4,8 @@
 
 What must stay true:
 - A topic that the appender knows is not open while records wait here that could be put in: all others come behind them.
+- A topic is watched once while records of it wait. Then one that exists is left to `IdleTopics`, without a moment in
+  which nobody watches it: the leaders of records that were put in but not sent would be forgotten.
 - After `give_up_all` of a producer that is closed nothing is added: nobody would end it.
 - A record that was taken does not fail because others took its room in the moment in which it is put in: it waits on.
 """
@@ -18,6 +20,7 @@ from ottla.client.network import Network
 from ottla.client.producer import faults
 from ottla.client.producer._pure_records import as_bytes, header_pairs, most_bytes, number
 from ottla.client.producer._twin import twin
+from ottla.client.producer.idle_topics import IdleTopics
 from ottla.client.producer.partitions import TopicQueues
 from ottla.client.producer.waiting import Delivery, WaitingRecords, call
 from ottla.protocol.errors import ErrorCode
@@ -88,12 +91,22 @@ class _Topic(WaitingRecords):
 
 
 class UnknownTopics:
-    def __init__(self, appender: "twin.Appender", max_block_seconds: float) -> None:
+    def __init__(
+        self, appender: "twin.Appender", network: Network, idle_topics: IdleTopics, max_block_seconds: float
+    ) -> None:
         self._appender = appender
+        self._network = network
+        self._idle_topics = idle_topics
         self._max_block_seconds = max_block_seconds
         self._lock = threading.RLock()
         self._topics: dict[str, _Topic] = {}
+        self._watched: set[str] = set()
         self._lacks_room = False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to `look` at."""
+        return bool(self._topics or self._watched)
 
     @property
     def can_go_on(self) -> bool:
@@ -152,26 +165,39 @@ class UnknownTopics:
             return False
         return partition is None or callable(partition) or partition < len(known.partitions)
 
-    def look(self, network: Network, now: float) -> float | None:
-        """`place` what the network knows of by now."""
-        names = self.names
-        network.watch_topics(names)
-        return self.place(network.cluster, {name: network.topic_error(name) for name in names}, now)
+    def look(self, now: float) -> float | None:
+        """Watch what waits, and `place` what is known by now; when to look again."""
+        self._watch(now)
+        return self.place(now)
 
-    def place(self, cluster: Cluster, errors: dict[str, int], now: float) -> float | None:
+    def _watch(self, now: float) -> None:
+        waiting = set(self._topics)
+        new, gone = waiting - self._watched, self._watched - waiting
+        # Before the network is told: that may make it tell the producer, which looks again.
+        self._watched = waiting
+        if new:
+            self._network.watch_topics(sorted(new))
+        if gone:
+            for name in gone:
+                if name in self._appender.topics or name in self._network.cluster.topics:
+                    self._idle_topics.used(name, now)
+            self._network.unwatch_topics(sorted(gone))
+
+    def place(self, now: float) -> float | None:
         """Put in what is known by now, give up what cannot be; when to look again."""
         look_at = None
+        cluster = self._network.cluster
         with self._lock:
             self._lacks_room = False
             for name in self.names:
                 topic = self._topics[name]
-                info = cluster.topics.get(name)
+                info, code = cluster.topics.get(name), self._network.topic_error(name)
                 if info is not None and info.partitions:
                     self._append(topic, info, cluster, now)
-                elif errors.get(name, 0) in _FINAL:
-                    self._give_up(topic, error_of(errors[name], f"topic {name}: {ErrorCode(errors[name]).name}"))
+                elif code in _FINAL:
+                    self._give_up(topic, error_of(code, f"topic {name}: {ErrorCode(code).name}"))
                 else:
-                    self._expire(topic, name, errors.get(name, 0), now)
+                    self._expire(topic, name, code, now)
                 if not topic.records:
                     self._end(name)
                 else:

@@ -2,13 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from ottla.client.config import ProducerConfig, resolve
+from ottla.client.connections import Connections
 from ottla.client.errors import BufferFull, ClientClosed, ConfigError, OttlaError, SerializationError, UnknownTopic
 from ottla.client.producer.producer import AsyncProducer
+from ottla.runtime.real import SystemIds
 from ottla.testing import TestBroker
 
 PATIENCE_SECONDS = 30
@@ -212,3 +216,48 @@ def test_a_partition_that_is_not_there_is_waited_for_until_max_block_ms(
                 await producer.flush()
 
     asyncio.run(run())
+
+
+class _Watched(Connections):
+    """Counts who watches which topic."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        super().__init__(config, ids=SystemIds())
+        self.watchers: Counter[str] = Counter()
+        self.is_less = asyncio.Event()
+
+    def watch_topics(self, names: Iterable[str]) -> None:
+        names = list(names)
+        self.watchers.update(names)
+        super().watch_topics(names)
+
+    def unwatch_topics(self, names: Iterable[str]) -> None:
+        names = list(names)
+        self.watchers.subtract(names)
+        self.is_less.set()
+        super().unwatch_topics(names)
+
+
+def test_a_topic_is_watched_while_it_is_waited_for_and_used(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+    ottla.create_topic("prompt")
+    settings: dict[str, Any] = {"max_block_ms": 300, "retry_backoff_ms": 5}
+    network = _Watched(resolve(ProducerConfig, ottla.bootstrap_servers, None, settings))
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, network=network, **settings) as producer:
+            missing = [producer.send(name, b"x") for name in ("missing", "mistyped")]
+            await producer.send("t", b"x")
+            for delivery in missing:
+                with pytest.raises(UnknownTopic, match="create it"):
+                    await delivery
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while +network.watchers != {"t": 1}:
+                    await network.is_less.wait()
+                    network.is_less.clear()
+            await producer.partitions_for("prompt")
+            await producer.send("prompt", b"x")
+            assert +network.watchers == {"t": 1, "prompt": 1}
+
+    asyncio.run(run())
+    assert min(network.watchers.values()) == 0
