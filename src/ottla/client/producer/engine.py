@@ -68,9 +68,7 @@ class Engine:
         self.sender = Sender(config, self.appender, self, ids, self.sequences, self.metrics, self.transactions)
         self.waking = Waking(self.appender, self.sender, config.linger_ms, self._turn)
         self._idle_topics = IdleTopics(network, config.metadata_max_idle_ms / 1000)
-        self.unknown_topics = UnknownTopics(
-            self.appender, network, self._idle_topics, max_block_seconds=config.max_block_ms / 1000
-        )
+        self.unknown_topics = UnknownTopics(self.appender, network, self._idle_topics, config.max_block_ms / 1000)
         self.room = Room(
             self.appender, config.buffer_memory, config.max_block_ms, clock, wake=self.waking.wake, turn=self._turn
         )
@@ -148,7 +146,8 @@ class Engine:
         is_met = arguments[0] in self.network.cluster.topics and arguments[0] not in self.appender.topics
         if is_met and threading.get_ident() == self.appender.owner_thread:
             self.waking.without_turns(self.unknown_topics.place, self._clock.monotonic())
-            return delivery
+            if not len(self.unknown_topics):
+                return delivery
         # Whoever drains lets the loop look.
         self.appender.pause_at = 0
         if not self.appender.is_waking:

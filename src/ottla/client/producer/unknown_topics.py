@@ -28,6 +28,8 @@ from ottla.records import HEADER_BYTES
 
 # What is kept of a record besides its bytes: the arguments and a place in a list.
 _OVERHEAD_BYTES = 200
+# How often the cluster is asked whether a partition that records name was added.
+_ASK_AGAIN_SECONDS = 0.5
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FINAL = {ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 
@@ -102,6 +104,8 @@ class UnknownTopics:
         self._topics: dict[str, _Topic] = {}
         self._watched: set[str] = set()
         self._lacks_room = False
+        self._lacks_partitions = False
+        self._ask_at = float("-inf")
 
     @property
     def has_work(self) -> bool:
@@ -188,7 +192,7 @@ class UnknownTopics:
         look_at = None
         cluster = self._network.cluster
         with self._lock:
-            self._lacks_room = False
+            self._lacks_room = self._lacks_partitions = False
             for name in self.names:
                 topic = self._topics[name]
                 info, code = cluster.topics.get(name), self._network.topic_error(name)
@@ -203,7 +207,16 @@ class UnknownTopics:
                 else:
                     first = topic.records[0].deadline
                     look_at = first if look_at is None else min(first, look_at)
-        return look_at
+        if look_at is None or not self._lacks_partitions:
+            return look_at
+        return min(look_at, self._ask_again(now))
+
+    def _ask_again(self, now: float) -> float:
+        """Of a topic that is known nothing new comes by itself for long; when to ask the next time."""
+        if now >= self._ask_at:
+            self._ask_at = now + _ASK_AGAIN_SECONDS
+            self._network.request_update()
+        return self._ask_at
 
     def _append(self, topic: _Topic, info: TopicInfo, cluster: Cluster, now: float) -> None:
         """Put the records in. Everybody else's come after them: to those the topic is not open before, and `add` wants
@@ -216,7 +229,9 @@ class UnknownTopics:
         queues.update(info, cluster)
         self._appender.set_topic(queues)
         self._place_records(topic, queues, now)
-        queues.is_open = all(record.is_for_none_of(queues) for record in topic.records)
+        missing = [record.is_for_none_of(queues) for record in topic.records]
+        self._lacks_partitions |= any(missing)
+        queues.is_open = all(missing)
         topic.tell_listeners()
 
     def _place_records(self, topic: _Topic, queues: TopicQueues, now: float) -> None:

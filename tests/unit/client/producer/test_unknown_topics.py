@@ -1,6 +1,7 @@
 """Records that are sent before anything is known of their topic: as if it were known, only later."""
 
 import asyncio
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -8,14 +9,34 @@ from typing import Any
 
 import pytest
 
+from ottla import AsyncAdmin
 from ottla.client.config import ProducerConfig, resolve
 from ottla.client.connections import Connections
-from ottla.client.errors import BufferFull, ClientClosed, ConfigError, OttlaError, SerializationError, UnknownTopic
+from ottla.client.errors import (
+    BrokerUnavailable,
+    BufferFull,
+    ClientClosed,
+    ConfigError,
+    OttlaError,
+    SerializationError,
+    UnknownTopic,
+)
 from ottla.client.producer.producer import AsyncProducer
-from ottla.runtime.real import SystemIds
+from ottla.runtime.real import SystemClock, SystemIds
 from ottla.testing import TestBroker
 
 PATIENCE_SECONDS = 30
+MAX_BLOCK_SECONDS = 60
+
+
+class Clock(SystemClock):
+    """The machine's, which can be put forward; timers that were set before do not notice."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead_seconds
 
 
 class Number:
@@ -154,16 +175,22 @@ def test_what_a_callback_sends_comes_behind_what_waited(ottla: TestBroker) -> No
 
 def test_room_that_does_not_come_back_is_waited_for_until_max_block_ms(ottla: TestBroker) -> None:
     ottla.create_topic("t")
+    clock = Clock()
 
     async def run() -> None:
-        async with AsyncProducer(ottla.bootstrap_servers, buffer_memory=10_000, max_block_ms=1000) as producer:
+        async with AsyncProducer(ottla.bootstrap_servers, clock=clock, buffer_memory=10_000) as producer:
             appender = producer.engine.appender
             delivery = producer.send("t", b"x")
             room, appender.available_bytes = appender.available_bytes, -1000
+            await producer.partitions_for("t")
+            assert not delivery.done()
+            clock.ahead_seconds = MAX_BLOCK_SECONDS
             with pytest.raises(BufferFull, match=r"buffer\.memory"):
-                await delivery
+                await asyncio.gather(producer.flush(), delivery)
             appender.available_bytes += room + 1000
-            assert (await producer.send("t", b"y")).offset == 0
+            last = producer.send("t", b"y")
+            await producer.flush(PATIENCE_SECONDS)
+            assert (await last).offset == 0
             assert producer.metrics()["buffer-available-bytes"] == 10_000
 
     asyncio.run(run())
@@ -200,22 +227,63 @@ def test_with_a_partitioner_a_closed_producer_refuses_too(ottla: TestBroker) -> 
 
 
 @pytest.mark.parametrize("partition", [99, Number(99)], ids=["int", "index"])
-@pytest.mark.parametrize("met", ["not", "written"])
-def test_a_partition_that_is_not_there_is_waited_for_until_max_block_ms(
-    ottla: TestBroker, partition: Any, met: str
-) -> None:
+def test_a_partition_that_is_not_there_fails_its_record(ottla: TestBroker, partition: Any) -> None:
+    ottla.create_topic("t", partitions=3)
+    clock = Clock()
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, clock=clock) as producer:
+            deliveries = [producer.send("t", b"x", partition=partition)]
+            await producer.send("t", b"x", partition=Number(2))
+            deliveries.append(producer.send("t", b"x", partition=partition))
+            clock.ahead_seconds = MAX_BLOCK_SECONDS
+            await producer.flush(PATIENCE_SECONDS)
+            for delivery in deliveries:
+                with pytest.raises(UnknownTopic, match="t has partitions 0 to 2, not 99"):
+                    await delivery
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_partition_that_is_not_there_is_waited_for_until_max_block_ms(ottla: TestBroker, is_written: bool) -> None:
     ottla.create_topic("t", partitions=3)
 
     async def run() -> None:
-        async with AsyncProducer(ottla.bootstrap_servers, max_block_ms=1000) as producer:
-            if met == "written":
-                await producer.send("t", b"x", partition=Number(2))
+        async with AsyncProducer(ottla.bootstrap_servers, max_block_ms=200) as producer:
+            await _meet(producer, "t")
+            if is_written:
+                await producer.send("t", b"x")
             async with asyncio.timeout(PATIENCE_SECONDS):
                 with pytest.raises(UnknownTopic, match="t has partitions 0 to 2, not 99"):
-                    await producer.send("t", b"x", partition=partition)
-                await producer.flush()
+                    await producer.send("t", b"x", partition=99)
 
     asyncio.run(run())
+
+
+async def _meet(producer: AsyncProducer, topic: str) -> None:
+    """A busy machine may take longer than `max.block.ms` to learn of a topic."""
+    for _ in range(100):
+        with contextlib.suppress(BrokerUnavailable, UnknownTopic):
+            await producer.partitions_for(topic)
+            return
+    raise AssertionError(f"{topic} did not become known")
+
+
+def test_a_partition_that_is_added_gets_the_records_that_waited_for_it(ottla: TestBroker) -> None:
+    ottla.create_topic("t", partitions=1)
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, linger_ms=0) as producer:
+            await producer.send("t", b"x")
+            deliveries = [producer.send("t", b"%d" % number, partition=1) for number in range(3)]
+            async with AsyncAdmin(ottla.bootstrap_servers) as admin:
+                await admin.create_partitions({"t": 2})
+            deliveries.append(producer.send("t", b"3", partition=1))
+            assert [(await delivery).offset for delivery in deliveries] == list(range(4))
+
+    asyncio.run(run())
+    assert [record.value for record in ottla.records("t", 1)] == [b"%d" % number for number in range(4)]
 
 
 class _Watched(Connections):
@@ -241,13 +309,16 @@ class _Watched(Connections):
 def test_a_topic_is_watched_while_it_is_waited_for_and_used(ottla: TestBroker) -> None:
     ottla.create_topic("t")
     ottla.create_topic("prompt")
-    settings: dict[str, Any] = {"max_block_ms": 300, "retry_backoff_ms": 5}
-    network = _Watched(resolve(ProducerConfig, ottla.bootstrap_servers, None, settings))
+    network = _Watched(resolve(ProducerConfig, ottla.bootstrap_servers, None, {}))
+    clock = Clock()
 
     async def run() -> None:
-        async with AsyncProducer(ottla.bootstrap_servers, network=network, **settings) as producer:
+        async with AsyncProducer(ottla.bootstrap_servers, network=network, clock=clock) as producer:
             missing = [producer.send(name, b"x") for name in ("missing", "mistyped")]
             await producer.send("t", b"x")
+            assert set(+network.watchers) == {"missing", "mistyped", "t"}
+            clock.ahead_seconds = MAX_BLOCK_SECONDS
+            await producer.flush(PATIENCE_SECONDS)
             for delivery in missing:
                 with pytest.raises(UnknownTopic, match="create it"):
                     await delivery
@@ -256,7 +327,8 @@ def test_a_topic_is_watched_while_it_is_waited_for_and_used(ottla: TestBroker) -
                     await network.is_less.wait()
                     network.is_less.clear()
             await producer.partitions_for("prompt")
-            await producer.send("prompt", b"x")
+            producer.send("prompt", b"x")
+            await producer.flush(PATIENCE_SECONDS)
             assert +network.watchers == {"t": 1, "prompt": 1}
 
     asyncio.run(run())
