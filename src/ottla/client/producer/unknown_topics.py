@@ -12,6 +12,8 @@ What must stay true:
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ottla.client.cluster import Cluster, TopicInfo
@@ -101,6 +103,7 @@ class UnknownTopics:
         self._idle_topics = idle_topics
         self._max_block_seconds = max_block_seconds
         self._lock = threading.RLock()
+        self._is_settling = False
         self._topics: dict[str, _Topic] = {}
         self._watched: set[str] = set()
         self._lacks_room = False
@@ -158,6 +161,9 @@ class UnknownTopics:
         assert topic.moved is not None
         self._appender.available_bytes -= size_bytes
         place = len(topic.moved)
+        if topic.records:
+            # Whoever waited for room, or for the lock, began earlier than others that are here already.
+            deadline = max(deadline, topic.records[-1].deadline)
         topic.records.append(_Record(arguments, place, deadline, size_bytes))
         topic.moved.append(None)
         return Delivery(topic, place, arguments[4])
@@ -191,9 +197,10 @@ class UnknownTopics:
         """Put in what is known by now, give up what cannot be; when to look again."""
         look_at = None
         cluster = self._network.cluster
-        with self._lock:
-            self._lacks_room = self._lacks_partitions = False
-            for name in self.names:
+        with self._settling() as names:
+            if names:
+                self._lacks_room = self._lacks_partitions = False
+            for name in names:
                 topic = self._topics[name]
                 info, code = cluster.topics.get(name), self._network.topic_error(name)
                 if info is not None and info.partitions:
@@ -210,6 +217,20 @@ class UnknownTopics:
         if look_at is None or not self._lacks_partitions:
             return look_at
         return min(look_at, self._ask_again(now))
+
+    @contextmanager
+    def _settling(self) -> Iterator[list[str]]:
+        """The names of what waits, for whoever may end it. None for a callback in the middle of that, which may send
+        what makes it look again."""
+        with self._lock:
+            if self._is_settling:
+                yield []
+                return
+            self._is_settling = True
+            try:
+                yield self.names
+            finally:
+                self._is_settling = False
 
     def _ask_again(self, now: float) -> float:
         """Of a topic that is known nothing new comes by itself for long; when to ask the next time."""
@@ -314,9 +335,9 @@ class UnknownTopics:
         topic.tell_listeners()
 
     def give_up_all(self, error: OttlaError) -> None:
-        with self._lock:
+        with self._settling() as names:
             self._lacks_room = False
-            for name in self.names:
+            for name in names:
                 self._give_up(self._end(name), error)
 
     def _end(self, name: str) -> _Topic:

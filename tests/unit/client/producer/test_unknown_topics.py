@@ -19,6 +19,7 @@ from ottla.client.errors import (
     ConfigError,
     OttlaError,
     SerializationError,
+    Unfinished,
     UnknownTopic,
 )
 from ottla.client.producer.producer import AsyncProducer
@@ -173,6 +174,45 @@ def test_what_a_callback_sends_comes_behind_what_waited(ottla: TestBroker) -> No
     assert [record.value for record in ottla.records("t")] == [b"1", b"2", b"3"]
 
 
+def test_a_callback_may_send_to_another_topic_that_becomes_known_by_that(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+    ottla.create_topic("other")
+    clock = Clock()
+
+    async def run() -> None:
+        settings: dict[str, Any] = {"clock": clock, "partitioner": lambda topic, key, count: int(key)}
+        async with AsyncProducer(ottla.bootstrap_servers, **settings) as producer:
+            await producer.partitions_for("other")
+            producer.send("t", b"?", key=b"?", on_delivery=lambda *_: producer.send("other", b"1", key=b"0"))
+            behind = producer.send("t", b"x", partition=99)
+            await producer.send("t", b"2", key=b"0")
+            clock.ahead_seconds = MAX_BLOCK_SECONDS
+            await producer.flush(PATIENCE_SECONDS)
+            assert behind.done()
+
+    asyncio.run(run())
+    assert [record.value for record in ottla.records("other")] == [b"1"]
+
+
+def test_who_began_to_send_earlier_may_come_later(ottla: TestBroker) -> None:
+    clock = Clock()
+    told: list[int] = []
+
+    async def run() -> None:
+        async with AsyncProducer(ottla.bootstrap_servers, clock=clock) as producer:
+            for began_at in (0, 10, 5):
+                clock.ahead_seconds = began_at
+                producer.send("missing", b"x", on_delivery=lambda *_, began_at=began_at: told.append(began_at))
+            clock.ahead_seconds = MAX_BLOCK_SECONDS + 6
+            with pytest.raises(Unfinished):
+                await producer.flush(0)
+            clock.ahead_seconds = MAX_BLOCK_SECONDS + 10
+            await producer.flush(PATIENCE_SECONDS)
+
+    asyncio.run(run())
+    assert told == [0, 10, 5]
+
+
 def test_room_that_does_not_come_back_is_waited_for_until_max_block_ms(ottla: TestBroker) -> None:
     ottla.create_topic("t")
     clock = Clock()
@@ -234,7 +274,8 @@ def test_a_partition_that_is_not_there_fails_its_record(ottla: TestBroker, parti
     async def run() -> None:
         async with AsyncProducer(ottla.bootstrap_servers, clock=clock) as producer:
             deliveries = [producer.send("t", b"x", partition=partition)]
-            await producer.send("t", b"x", partition=Number(2))
+            there: Any = Number(2)
+            await producer.send("t", b"x", partition=there)
             deliveries.append(producer.send("t", b"x", partition=partition))
             clock.ahead_seconds = MAX_BLOCK_SECONDS
             await producer.flush(PATIENCE_SECONDS)
