@@ -50,12 +50,21 @@ class Attention:
     def wake_up(self) -> None:
         self.report(Interrupted("wakeup was called"))
 
-    async def visit(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have `work` done inside of a call of the user; returns, or raises, when it was."""
+    async def visit(self, work: Callable[[], Awaitable[None]], *, while_awaited: bool = False) -> None:
+        """Have `work` done inside of a call of the user; returns, or raises, when it was.
+
+        It is done also when nobody waits for that any more (the wait was cancelled): what happened is told. With
+        `while_awaited` it is not begun then: what the group asked for is void when it asks no longer.
+        """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._visits.append((work, done))
+        visit = (work, done)
+        self._visits.append(visit)
         self._ask_for_user()
-        await done
+        try:
+            await done
+        finally:
+            if while_awaited and visit in self._visits:
+                self._visits.remove(visit)
 
     def _ask_for_user(self) -> None:
         self._prefetch.interrupt()
@@ -79,7 +88,7 @@ class Attention:
         """Do what waits for the user, and raise what the user must know. Nothing else may happen meanwhile."""
         while self._visiting is not None or self._visits:
             if self._visiting is None:
-                self._visiting = asyncio.get_running_loop().create_task(self._receive_visit())
+                self._visiting = asyncio.get_running_loop().create_task(self._receive_visit(*self._visits.popleft()))
             # A poll that is cancelled must not leave a rebalance half-done: the next one waits for it.
             await asyncio.shield(self._visiting)
         if self._errors:
@@ -93,8 +102,7 @@ class Attention:
         if self._prefetch.is_interrupted and not self.is_wanted:
             self._prefetch.proceed()
 
-    async def _receive_visit(self) -> None:
-        work, done = self._visits.popleft()
+    async def _receive_visit(self, work: Callable[[], Awaitable[None]], done: asyncio.Future[None]) -> None:
         try:
             await work()
         except Exception as error:

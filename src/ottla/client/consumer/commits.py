@@ -44,13 +44,12 @@ from ottla.runtime import Clock
 _NO_TOPIC_ID = bytes(16)
 _COMMIT_WITH_IDS = _FETCH_WITH_IDS = 10
 _COORDINATOR_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_AGAIN = _COORDINATOR_MOVED | {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.UNSTABLE_OFFSET_COMMIT,
-}
+_UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_AGAIN = (
+    _COORDINATOR_MOVED
+    | _UNKNOWN_TOPIC
+    | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNSTABLE_OFFSET_COMMIT}
+)
 _EPOCH_PASSED = frozenset({ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION})
 _NOT_OURS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS} | _EPOCH_PASSED)
 
@@ -77,13 +76,19 @@ class OffsetStore:
 
     # Commit
 
-    async def commit(self, offsets: Offsets, timeout_seconds: float, *, as_member: bool = True) -> None:
-        """Store these; they are all stored when it returns. With `as_member` off the group must have no members."""
-        if not offsets:
-            return
+    async def commit(
+        self, offsets: Offsets, timeout_seconds: float, *, as_member: bool = True, skips_deleted: bool = False
+    ) -> None:
+        """Store these; they are all stored when it returns. With `as_member` off the group must have no members. With
+        `skips_deleted`, those of topics that are no more are left out."""
         deadline = self._clock.monotonic() + timeout_seconds
         attempt = 0
+        retry: _Retry | None = None
         while True:
+            if skips_deleted:
+                offsets = {one: offset for one, offset in offsets.items() if not self._is_deleted(one.topic, retry)}
+            if not offsets:
+                return
             generation = self._generation() if as_member else Generation()
             retry = await self._commit_once(offsets, generation, deadline)
             if retry is None:
@@ -94,6 +99,14 @@ class OffsetStore:
                 continue
             await self._back_off(retry, attempt, deadline, "the offsets were not committed")
             attempt += 1
+
+    def _is_deleted(self, name: str, refused: _Retry | None) -> bool:
+        """Whether the metadata says so; where it only lacks the topic, the coordinator has to have said the same."""
+        if name in self._network.cluster.topics:
+            return False
+        if self._network.topic_error(name) in _UNKNOWN_TOPIC:
+            return True
+        return refused is not None and refused.code in _UNKNOWN_TOPIC and _split(refused.what)[0] == name
 
     def _generation(self) -> Generation:
         return Generation() if self.membership is None else self.membership.generation
@@ -280,10 +293,10 @@ class OffsetStore:
     async def _back_off(self, retry: _Retry, attempt: int, deadline: float, what: str) -> None:
         if self._clock.monotonic() >= deadline:
             text = f"group {self.group_id!r}: {what} in time: {retry.code.name} ({retry.what})"
-            if retry.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+            if retry.code in _UNKNOWN_TOPIC:
                 raise error_of(retry.code, text)
             raise BrokerUnavailable(text)
-        if retry.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+        if retry.code in _UNKNOWN_TOPIC:
             self._network.request_update()
         await self._network.backoff(attempt)
 

@@ -34,6 +34,7 @@ from ottla.runtime import Clock
 
 _TICK_SECONDS = 1.0
 _PARTING_COMMIT_SECONDS = 10.0
+_LEAST_COMMIT_SECONDS = 0.1
 _SHORT_POLL_INTERVAL_MS = 10_000
 
 MakeMembership = Callable[[Network, ConsumerConfig, Rebalancing, Clock], Membership]
@@ -90,6 +91,7 @@ class Core:
         self._watched: set[str] = set()
         self.is_subscribed = False
         self._is_closing = False
+        self._ends_at = float("inf")
         self._kept: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -145,10 +147,13 @@ class Core:
             self._member_task = asyncio.get_running_loop().create_task(self.membership.run())
         return self.membership
 
-    async def attend(self) -> None:
-        """The user is here: receive what waits, and raise what went wrong meanwhile."""
+    async def attend(self, *, is_done: bool = True) -> None:
+        """The user is here: receive what waits, and raise what went wrong meanwhile. Who asks for more records, or for
+        none ever, is done with those before: a rebalance that waits here commits them."""
         if self._is_closing:
             raise ClientClosed("the consumer was closed: make a new one")
+        if is_done:
+            self.prefetch.came_back()
         if self.membership is not None:
             self.membership.polled()
             try:
@@ -236,28 +241,29 @@ class Core:
             if state.is_known
         }
 
-    async def commit(self, offsets: Offsets, timeout_seconds: float) -> None:
+    async def commit(self, offsets: Offsets, timeout_seconds: float, *, skips_deleted: bool = False) -> None:
         store = self.need_store("commit")
-        await store.commit(offsets, timeout_seconds)
+        await store.commit(offsets, timeout_seconds, skips_deleted=skips_deleted)
         self._committed.update({partition: committed.offset for partition, committed in offsets.items()})
 
     async def commit_changed(self, offsets: Offsets, timeout_seconds: float) -> None:
-        """Commit those that moved since they were committed last."""
+        """Commit those that moved since they were committed last, but for those of topics that were deleted."""
         moved = {
             partition: offset
             for partition, offset in offsets.items()
             if self._committed.get(partition) != offset.offset
         }
         if moved:
-            await self.commit(moved, timeout_seconds)
+            await self.commit(moved, timeout_seconds, skips_deleted=True)
 
     async def _commit_at_parting(self, partitions: Iterable[TopicPartition]) -> None:
         if not self.config.enable_auto_commit:
             return
         settled = self.positions(settled=True)
         leaving = {partition: settled[partition] for partition in partitions if partition in settled}
+        left = max(self._ends_at - self.clock.monotonic(), _LEAST_COMMIT_SECONDS)
         try:
-            await self.commit_changed(leaving, _PARTING_COMMIT_SECONDS)
+            await self.commit_changed(leaving, min(left, _PARTING_COMMIT_SECONDS))
         except (CommitFailed, BrokerUnavailable):
             # Whoever gets the partitions reads again from the last commit: at least once is kept.
             return
@@ -304,10 +310,12 @@ class Core:
     # The end
 
     async def close(self, timeout_seconds: float, *, settled_only: bool) -> None:
-        """1. Commit, if auto. 2. Leave the group, with all that a rebalance needs. 3. Stop asking brokers."""
+        """1. Commit, if auto. 2. Leave the group, with all that a rebalance needs. 3. Stop asking brokers. 4. Raise
+        what the commit was refused for, if it was: none of the others depends on it."""
         self._is_closing = True
         self.attention.wake()
-        deadline = self.clock.monotonic() + timeout_seconds
+        self._ends_at = deadline = self.clock.monotonic() + timeout_seconds
+        refusal = None
         await _stop(self._ticking)
         if self._kept:
             await asyncio.wait(list(self._kept), timeout=timeout_seconds)
@@ -317,16 +325,27 @@ class Core:
                 for state in self.assignment:
                     if state.lead is not None:
                         state.lead.settle()
-            if self.store is not None and self.config.enable_auto_commit:
-                left = max(deadline - self.clock.monotonic(), 0.1)
-                with suppress(CommitFailed, BrokerUnavailable):
-                    await self.commit_changed(self.positions(settled=True), left)
+            refusal = await self._commit_at_close(deadline)
             if self.membership is not None:
                 await self._leave(self.membership, deadline)
         finally:
             await _stop(self._member_task)
             await self.supply.close()
             self.attention.close()
+        if refusal is not None:
+            raise refusal
+
+    async def _commit_at_close(self, deadline: float) -> OttlaError | None:
+        """What the user must know, where it was refused for good."""
+        if self.store is None or not self.config.enable_auto_commit:
+            return None
+        left = max(deadline - self.clock.monotonic(), _LEAST_COMMIT_SECONDS)
+        try:
+            with suppress(CommitFailed, BrokerUnavailable):
+                await self.commit_changed(self.positions(settled=True), left)
+        except OttlaError as error:
+            return error
+        return None
 
     async def _leave(self, membership: Membership, deadline: float) -> None:
         """Give back what is owned: whoever closes receives the rebalance that comes of it."""

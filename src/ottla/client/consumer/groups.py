@@ -2,13 +2,19 @@
 
 What was handed out may still be worked on, so partitions are given back only inside a call of the user (`Attention`).
 Those that were lost are dropped at once: somebody else may read them already.
+
+What must stay true:
+- A partition may be lost, and come again, while the user is still busy with giving it back: that takes away the one
+  that it was about (`PartitionState`), and nothing that came later under the same name.
+- A listener hears of the end of each assignment once, as revoked or as lost, whether or not a commit was possible.
+- Whether the user is done with what was handed out is not decided here: whoever asks for more is (`Core.attend`).
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 
 from ottla.client.consumer.attention import Attention
-from ottla.client.consumer.positions import Assignment
+from ottla.client.consumer.positions import Assignment, PartitionState
 from ottla.client.consumer.prefetch import Prefetch
 from ottla.client.errors import OttlaError
 from ottla.client.types import TopicPartition
@@ -42,32 +48,45 @@ class Seat:
         self._commit = commit
         self._changed = changed
         self._run_listener = run_listener
+        self._seated: dict[TopicPartition, PartitionState] = {}
         self.listener: object = None
         self.rebalance_count = 0
 
     async def revoke(self, partitions: frozenset[TopicPartition]) -> None:
         async def give_back() -> None:
-            self._prefetch.came_back()
-            for partition in sorted(partitions):
-                if (state := self._assignment.get(partition)) is not None:
-                    self._prefetch.hold(state)
+            leaving = [self._seated[partition] for partition in sorted(partitions) if partition in self._seated]
+            for state in leaving:
+                self._prefetch.hold(state)
             try:
-                await self._commit(sorted(partitions))
-                await self._tell("on_revoked", partitions)
+                await self._part_with(leaving)
             finally:
-                self._remove(partitions)
+                self._unseat(leaving)
+                self._remove(leaving)
 
-        await self._attention.visit(give_back)
+        await self._attention.visit(give_back, while_awaited=True)
+
+    async def _part_with(self, leaving: list[PartitionState]) -> None:
+        """Commit, and tell the listener of those that were not lost meanwhile; also where the commit was refused."""
+        refusal: OttlaError | None = None
+        try:
+            await self._commit([state.topic_partition for state in leaving])
+        except OttlaError as error:
+            refusal = error
+        if revoked := self._unseat(leaving):
+            await self._tell("on_revoked", revoked)
+        if refusal is not None:
+            raise refusal
 
     async def lose(self, partitions: frozenset[TopicPartition]) -> None:
-        self._remove(partitions)
-        if self._hears("on_lost"):
-            await self._attention.visit(lambda: self._tell("on_lost", partitions))
+        lost = self._unseat([self._seated[partition] for partition in partitions if partition in self._seated])
+        self._remove([state for state in self._assignment if state.topic_partition in partitions])
+        if lost and self._hears("on_lost"):
+            await self._attention.visit(lambda: self._tell("on_lost", lost))
 
     async def assign(self, partitions: frozenset[TopicPartition]) -> None:
         self.rebalance_count += 1
         for partition in sorted(partitions):
-            self._assignment.add(partition)
+            self._seated[partition] = self._assignment.add(partition)
         self._changed()
         if self._hears("on_assigned"):
             await self._attention.visit(lambda: self._tell("on_assigned", partitions))
@@ -77,11 +96,18 @@ class Seat:
         self._prefetch.interrupt()
         self._attention.wake()
 
-    def _remove(self, partitions: Iterable[TopicPartition]) -> None:
-        for partition in sorted(partitions):
-            state = self._assignment.remove(partition)
-            if state is not None:
-                self._prefetch.drop(state)
+    def _unseat(self, states: Iterable[PartitionState]) -> frozenset[TopicPartition]:
+        """Those of them whose end no listener was told of yet: from now on, somebody does."""
+        seated = frozenset(one.topic_partition for one in states if self._seated.get(one.topic_partition) is one)
+        for partition in seated:
+            del self._seated[partition]
+        return seated
+
+    def _remove(self, states: Iterable[PartitionState]) -> None:
+        for state in states:
+            if self._assignment.get(state.topic_partition) is state:
+                self._assignment.remove(state.topic_partition)
+            self._prefetch.drop(state)
         self._changed()
 
     def _method(self, name: str) -> Listening | None:

@@ -88,7 +88,7 @@ class OffsetQueries(ABC):
             state = core.assignment.state(wanted)
             if state.is_known:
                 return state.next_offset
-            await core.attend()
+            await core.attend(is_done=False)
             left = deadline - core.clock.monotonic()
             if left <= 0:
                 raise BrokerUnavailable(f"the position in {wanted} was not found out in time")

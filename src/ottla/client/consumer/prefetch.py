@@ -125,6 +125,7 @@ class Prefetch:
                 return None
             self._current = pair
             pair[0].take_lead(pair[1])
+            self._touched.append(pair[1])
             return pair[1]
 
     def take(self, max_records: int) -> list[Record[Any, Any]]:
@@ -133,7 +134,6 @@ class Prefetch:
         self.came_back()
         records: list[Record[Any, Any]] = []
         while len(records) < max_records and (chunk := self.next_chunk()) is not None:
-            self._touched.append(chunk)
             try:
                 chunk.take(records, max_records - len(records))
             except OttlaError:
@@ -145,7 +145,6 @@ class Prefetch:
 
     def take_from(self, chunk: Chunk, max_records: int) -> list[Record[Any, Any]]:
         """Up to that many records of the chunk that `next_chunk` gave."""
-        self._touched.append(chunk)
         records: list[Record[Any, Any]] = []
         try:
             chunk.take(records, max_records)
