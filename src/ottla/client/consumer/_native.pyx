@@ -245,6 +245,11 @@ cdef class Chunk:
         self._leave()
         self._at = 0
         self.next_offset = offset
+        for entry in self.entries:
+            header = (<tuple>entry)[2]
+            if header.base_offset >= offset:
+                break
+            self.next_epoch = header.partition_leader_epoch
 
     cdef void _leave(self):
         if self._is_open:

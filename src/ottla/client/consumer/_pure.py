@@ -161,6 +161,10 @@ class Chunk:
         self._records = None
         self._at = 0
         self.next_offset = offset
+        for entry in self.entries:
+            if entry.header.base_offset >= offset:
+                break
+            self.next_epoch = entry.header.partition_leader_epoch
 
     def _enter(self) -> list[StoredRecord]:
         entry = self.entries[self._at]

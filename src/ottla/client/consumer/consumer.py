@@ -222,6 +222,7 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         self._need_something()
         limit = self.config.max_poll_records if max_records is None else max_records
         deadline = self._clock.monotonic() + timeout
+        core.read_records()
         while True:
             await core.attend()
             records = core.prefetch.take(limit)
@@ -319,6 +320,7 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
             state.is_paused = False
             core.prefetch.resume(state)
         core.supply.kick()
+        core.attention.wake()
 
     @property
     def paused(self) -> list[TopicPartition]:

@@ -12,7 +12,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.consumer._twin import Chunk
@@ -36,6 +36,15 @@ _TICK_SECONDS = 1.0
 _PARTING_COMMIT_SECONDS = 10.0
 _LEAST_COMMIT_SECONDS = 0.1
 _SHORT_POLL_INTERVAL_MS = 10_000
+
+
+class Reader(Protocol):
+    """Whoever borrows chunks to make something else of them than records."""
+
+    def close(self) -> None:
+        """Give them back, and have everything fetched as before. It may go on later: it begins again then."""
+        ...
+
 
 MakeMembership = Callable[[Network, ConsumerConfig, Rebalancing, Clock], Membership]
 
@@ -89,6 +98,7 @@ class Core:
         self._committed: dict[TopicPartition, int] = {}
         self._progress: object = None
         self._watched: set[str] = set()
+        self.reader: Reader | None = None
         self.is_subscribed = False
         self._is_closing = False
         self._ends_at = float("inf")
@@ -182,9 +192,15 @@ class Core:
             self.membership.raise_if_lost()
         return True
 
+    def read_records(self) -> None:
+        """Records are asked for: what was decoded for tables ahead of the user is theirs, and no bounds are."""
+        if self.reader is not None:
+            self.reader.close()
+
     async def next_chunk(self, deadline: float | None, gives_way: bool = False) -> Chunk | None:
         """The next chunk to take records from; None when there was none in time. With `gives_way`, the loop gets its
         turn also where nobody would wait."""
+        self.read_records()
         if gives_way and self.prefetch.has_ready:
             await asyncio.sleep(0)
         while True:
@@ -212,6 +228,7 @@ class Core:
         if self.membership is not None and self.config.max_poll_interval_ms < _SHORT_POLL_INTERVAL_MS:
             # The group has to hear of whoever waits more often than who looks out comes by.
             return False
+        self.read_records()
         self.attention.on_ready = look_again
         return True
 

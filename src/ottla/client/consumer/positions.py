@@ -149,6 +149,17 @@ class PartitionState:
         self.phase = Phase.FETCHING
         self.retry_at = 0.0
 
+    def fetch_again(self, place: Position, forgotten: Iterable[Chunk]) -> None:
+        """These were fetched from there on, and are given up (see `Prefetch.forget`)."""
+        self.version += 1
+        self.fetch_offset, self.fetch_epoch = place
+        self.retry_at = 0.0
+        for chunk in forgotten:
+            self.chunks.remove(chunk)
+            if chunk.damage is not None and self.phase is Phase.FAILED:
+                # It is found again where it is fetched again.
+                self.phase = Phase.FETCHING
+
     def need_reset(self, time_ms: int) -> None:
         """The position is unknown until ListOffsets has told what this time (or OffsetSpec) stands for."""
         self.version += 1

@@ -5,8 +5,9 @@ is held where chunks change their place, and not while records are made of them:
 sees its mode before every record. `interrupt` makes takers find nothing until `proceed`, so that they come to the loop,
 where a rebalance or an error waits for them.
 
-A chunk is in one place: `_ready`, `_held` (paused, or in doubt), `_current` (records are handed out from it), or with
-whoever borrowed it. The chunks of a partition never change their order.
+A chunk is in one place: `_ready`, `_held` (paused, or in doubt), `_current` (records are handed out from it), or
+`_lent` to whoever borrowed it. The chunks of a partition never change their order. So whoever takes records while some
+are lent has them back first: what the borrower does with them from then on has no effect (`recalls` tells it).
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ottla.client.consumer._twin import Chunk, Record
-from ottla.client.consumer.positions import PartitionState
+from ottla.client.consumer.positions import PartitionState, Position
 from ottla.client.consumer.values import ChunkMode
 from ottla.client.errors import OttlaError
 
@@ -40,6 +41,8 @@ class Prefetch:
         self._ready: deque[Lent] = deque()
         self._held: deque[Lent] = deque()
         self._current: Lent | None = None
+        self._lent: dict[int, Lent] = {}
+        self.recalls = 0
         self._touched: list[Chunk] = []
         self.is_interrupted = False
         self._is_room_wanted = False
@@ -76,6 +79,23 @@ class Prefetch:
             state.chunks.clear()
             state.lead = None
 
+    def forget(self, state: PartitionState, first: Chunk | None = None) -> None:
+        """Give up what is buffered of a partition and not handed out, from that chunk on, to be fetched again. Where
+        the user stands, and what it is done with, stays what it was."""
+        with self._lock:
+            if first is None:
+                forgotten, place = list(state.chunks), Position(state.next_offset, state.next_epoch)
+            elif first.mode is _DROPPED:
+                return
+            else:
+                chunks = list(state.chunks)
+                forgotten, place = chunks[chunks.index(first) :], Position(first.next_offset, first.next_epoch)
+            state.fetch_again(place, forgotten)
+            for chunk in forgotten:
+                self._lent.pop(id(chunk), None)
+                self.buffered_bytes -= chunk.release()
+            self._tell_of_room()
+
     def hold(self, state: PartitionState) -> None:
         """Hand out nothing of a partition for now. What may stay long must not keep whole answers in memory."""
         with self._lock:
@@ -88,6 +108,8 @@ class Prefetch:
         with self._lock:
             state.resume()
             waiting = [pair for pair in self._held if pair[0] is state]
+            # Those that were lent came here when they were given back, which may have been later.
+            waiting.sort(key=_offset_of)
             self._held = deque(pair for pair in self._held if pair[0] is not state)
             self._ready.extendleft(reversed(waiting))
 
@@ -120,6 +142,8 @@ class Prefetch:
         """The chunk to take from now; None when nothing is ready. The one before is left for good, or while it is
         held back."""
         with self._lock:
+            if self._lent:
+                self._recall()
             pair = self._next()
             if pair is None:
                 return None
@@ -158,26 +182,32 @@ class Prefetch:
         with self._lock:
             pair = self._next()
             self._current = None
+            if pair is not None:
+                self._lent[id(pair[1])] = pair
             return pair
 
     def give_back(self, lent: Iterable[Lent]) -> None:
         """Put chunks that were borrowed, and of which nothing more was consumed, back to where they were."""
         with self._lock:
             for pair in reversed(list(lent)):
-                if pair[1].mode is not _DROPPED:
+                if self._lent.pop(id(pair[1]), None) is not None and pair[1].mode is not _DROPPED:
                     self._ready.appendleft(pair)
 
     def consumed(self, pair: Lent, next_offset: int) -> bool:
         """The user gets the records of a borrowed chunk before `next_offset`; whether that was all of it."""
         state, chunk = pair
         with self._lock:
+            if id(chunk) not in self._lent:
+                return True
             if chunk.mode is _DROPPED:
+                del self._lent[id(chunk)]
                 return True
             state.take_lead(chunk)
             chunk.move_to(next_offset)
             self._touched.append(chunk)
             if not _is_spent(chunk):
                 return False
+            del self._lent[id(chunk)]
             self._retire(chunk)
             return True
 
@@ -188,6 +218,11 @@ class Prefetch:
         return self.returns, id(current), 0 if current is None else current[1].next_offset
 
     # With the lock held
+
+    def _recall(self) -> None:
+        self._ready.extendleft(reversed(list(self._lent.values())))
+        self._lent.clear()
+        self.recalls += 1
 
     def _next(self) -> Lent | None:
         current, self._current = self._current, None
@@ -213,9 +248,16 @@ class Prefetch:
         size_bytes = chunk.release()
         self.buffered_bytes -= size_bytes
         self.consumed_bytes += size_bytes
+        self._tell_of_room()
+
+    def _tell_of_room(self) -> None:
         if self._is_room_wanted and self.buffered_bytes * 2 < self.limit_bytes:
             self._is_room_wanted = False
             self._on_room()
+
+
+def _offset_of(pair: Lent) -> int:
+    return pair[1].next_offset
 
 
 def _is_spent(chunk: Chunk) -> bool:

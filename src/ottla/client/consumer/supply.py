@@ -319,6 +319,7 @@ class Supply:
             # A broker that keeps no epochs cannot tell; what it has is read as it is.
             for state in states:
                 self._validated(state)
+            self._attention.wake()
             return
         for state in states:
             answer = answers.get(state.topic_partition)
@@ -331,10 +332,7 @@ class Supply:
             if verdict.is_valid:
                 self._validated(state)
             elif verdict.drop_buffered:
-                position = Position(state.next_offset, state.next_epoch)
-                self._prefetch.drop(state)
-                state.stand_at(position)
-                state.phase = Phase.VALIDATING
+                self._prefetch.forget(state)
             elif verdict.go_to is not None:
                 state.stand_at(verdict.go_to)
             elif verdict.is_reset:

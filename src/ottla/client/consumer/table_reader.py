@@ -1,7 +1,11 @@
 """From the prefetch to tables: chunks are borrowed, decoded by workers, and consumed when their rows are handed out.
 
-What must stay true: a position moves when a table leaves, and not before. So a table that could not be made, a call
-that was cancelled, and what was decoded ahead of the user and never asked for, are all read again.
+What must stay true:
+- A position moves when a table leaves, and not before. So a table that could not be made, a call that was cancelled,
+  and what was decoded ahead of the user and never asked for, are all read again.
+- One reader at a time has chunks and bounds what is fetched. A loop over tables that was left is closed at some later
+  time, so nobody waits for that: whoever reads otherwise, or other tables, closes the one before (`Core.reader`).
+- What lies behind the ends keeps no room: it is forgotten, and fetched again by whoever wants it.
 """
 
 import asyncio
@@ -53,25 +57,36 @@ class TableReader:
         self._ends = ends
         self._jobs: deque[tuple[Lent, int | None, asyncio.Future[pa.RecordBatch]]] = deque()
         self._rest: Part | None = None
-        self._beyond: list[Lent] = []
-        self._fetch_bytes = core.fetcher.partition_max_bytes
-        core.fetcher.partition_max_bytes = max(self._fetch_bytes, _PARTITION_FETCH_BYTES)
-        self._bound_fetches(ends or {})
+        self._recalls = core.prefetch.recalls
+        self._begin()
+
+    def _begin(self) -> None:
+        core = self._core
+        if core.reader is self:
+            return
+        core.read_records()
+        core.reader = self
+        core.fetcher.partition_max_bytes = max(core.fetcher.partition_max_bytes, _PARTITION_FETCH_BYTES)
+        if self._ends is not None:
+            for state in core.assignment:
+                state.fetch_end = self._end_of(state.topic_partition)
 
     def close(self) -> None:
-        """Give back what was not handed out."""
-        self._bound_fetches(dict.fromkeys(self._ends or {}))
-        self._core.fetcher.partition_max_bytes = self._fetch_bytes
-        beyond, self._beyond = self._beyond, []
-        self._core.prefetch.give_back(beyond)
+        """Give back what was not handed out. May be called twice, and by others than the loop over the tables."""
         self._abandon([])
-        self._core.attention.wake()
+        core = self._core
+        if core.reader is not self:
+            return
+        core.reader = None
+        core.fetcher.partition_max_bytes = core.config.max_partition_fetch_bytes
+        for state in core.assignment:
+            state.fetch_end = None
+        core.supply.kick()
+        core.attention.wake()
 
-    def _bound_fetches(self, ends: Mapping[TopicPartition, int | None]) -> None:
-        for partition, end in ends.items():
-            state = self._core.assignment.get(partition)
-            if state is not None:
-                state.fetch_end = end
+    def _end_of(self, partition: TopicPartition) -> int | None:
+        """Where reading ends; None for nowhere, and the start for partitions that were not asked for."""
+        return None if self._ends is None else self._ends.get(partition, 0)
 
     def _abandon(self, parts: list[Part]) -> None:
         """Give back the chunks of these parts and all that were borrowed after them, in their order."""
@@ -104,6 +119,7 @@ class TableReader:
         import pyarrow as pa
 
         core = self._core
+        self._begin()
         deadline = None if timeout is None else core.clock.monotonic() + timeout
         parts = await self._first_part(deadline)
         if not parts:
@@ -166,19 +182,20 @@ class TableReader:
 
     def _consume(self, part: Part) -> None:
         is_spent = self._core.prefetch.consumed(part.lent, part.next_offset)
-        if not is_spent and (self._rest is None or self._rest.lent is not part.lent):
-            if self._is_beyond(part.lent):
-                self._beyond.append(part.lent)
-            else:
-                self._core.prefetch.give_back([part.lent])
+        is_left = not is_spent and (self._rest is None or self._rest.lent is not part.lent)
+        if is_left and not self._forgot(part.lent):
+            self._core.prefetch.give_back([part.lent])
 
     async def _next_part(self) -> Part | None:
         """The rows that come next; None when no chunk is ready."""
+        if self._recalls != self._core.prefetch.recalls:
+            self._recalls = self._core.prefetch.recalls
+            self._abandon([])
         if self._rest is not None:
-            rest, self._rest = self._rest, None
-            if rest.lent[1].mode is ChunkMode.READY:
+            if self._rest.lent[1].mode is ChunkMode.READY:
+                rest, self._rest = self._rest, None
                 return rest
-            self._core.prefetch.give_back([rest.lent])
+            self._abandon([])
         while True:
             self._decode_ahead()
             if not self._jobs:
@@ -192,30 +209,36 @@ class TableReader:
             except OttlaError:
                 self._abandon([])
                 raise
-            self._jobs.popleft()
             if chunk.mode is not ChunkMode.READY:
-                self._core.prefetch.give_back([lent])
+                # Those behind it may be of the same partition, and must not overtake it.
+                self._abandon([])
+            if not self._jobs or self._jobs[0][2] is not job:
                 continue
+            self._jobs.popleft()
             return Part(lent, rows, chunk.end_offset if end is None else min(end, chunk.end_offset))
 
     def _decode_ahead(self) -> None:
         loop = asyncio.get_running_loop()
         wanted = _CHUNKS_AHEAD - (self._rest is not None)
         while len(self._jobs) < wanted and (lent := self._core.prefetch.borrow()) is not None:
-            if self._is_beyond(lent):
-                self._beyond.append(lent)
+            if self._forgot(lent):
                 continue
             chunk = lent[1]
-            end = None if self._ends is None else self._ends.get(TopicPartition(chunk.topic, chunk.partition))
+            end = self._end_of(lent[0].topic_partition)
             piece = Slice(chunk.topic, chunk.partition, chunk.next_offset, chunk.data, chunk.entries, chunk.check_crcs)
             job = loop.run_in_executor(None, record_batch_of, piece, end, self._shape)
             self._jobs.append((lent, end, job))
 
-    def _is_beyond(self, lent: Lent) -> bool:
-        """Whether a chunk has nothing before the end of its partition."""
-        chunk = lent[1]
-        end = None if self._ends is None else self._ends.get(TopicPartition(chunk.topic, chunk.partition), -1)
-        return end is not None and chunk.next_offset >= end
+    def _forgot(self, lent: Lent) -> bool:
+        """Whether a chunk has nothing before the end of its partition, and so was given up."""
+        state, chunk = lent
+        end = self._end_of(state.topic_partition)
+        if end is None or chunk.next_offset < end:
+            return False
+        # The partition may be newer than this reader.
+        state.fetch_end = end
+        self._core.prefetch.forget(state, chunk)
+        return True
 
 
 def _look_away(job: "asyncio.Future[pa.RecordBatch]") -> None:

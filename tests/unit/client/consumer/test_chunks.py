@@ -266,3 +266,13 @@ def test_a_chunk_in_the_middle_of_a_batch_can_be_collected_with_its_cycle(twin: 
     del holder
     gc.collect()
     assert gone() is None
+
+
+def test_who_moves_behind_a_batch_stands_in_its_epoch(twin: Any) -> None:
+    data = batch([b"a", b"b"], 0, epoch=3) + batch([b"c", b"d"], 2, epoch=4)
+    given = chunk(data, twin=twin)
+    epochs = []
+    for offset in (1, 2, 3, 4):
+        given.move_to(offset)
+        epochs.append(given.next_epoch)
+    assert epochs == [3, 3, 4, 4]

@@ -192,3 +192,51 @@ def test_borrowed_chunks_are_consumed_or_come_back_in_their_order() -> None:
     assert desk.prefetch.consumed(first, 2)
     assert desk.states[0].next_offset == 2
     assert desk.take() == [(1, b"x")]
+
+
+def test_who_takes_records_has_back_what_was_lent() -> None:
+    """What the borrower does from then on has no effect."""
+    desk = Desk()
+    for value in (b"a", b"b", b"c"):
+        desk.add(0, value)
+    first, second = desk.prefetch.borrow(), desk.prefetch.borrow()
+    assert first is not None
+    assert second is not None
+    assert desk.take(1) == [(0, b"a")]
+    assert desk.prefetch.consumed(second, 2)
+    desk.prefetch.give_back([first, second])
+    assert desk.take() == [(0, b"b"), (0, b"c")]
+    assert desk.take() == []
+    assert desk.prefetch.buffered_bytes == 0
+
+
+def test_chunks_that_were_lent_are_resumed_in_their_order() -> None:
+    desk = Desk()
+    for value in (b"a", b"b"):
+        desk.add(0, value)
+    first = desk.prefetch.borrow()
+    assert first is not None
+    desk.prefetch.hold(desk.states[0])
+    assert desk.prefetch.borrow() is None
+    desk.prefetch.give_back([first])
+    assert desk.take() == []
+    desk.prefetch.resume(desk.states[0])
+    assert desk.take() == [(0, b"a"), (0, b"b")]
+
+
+def test_what_is_forgotten_is_fetched_again_and_settled_is_what_was() -> None:
+    desk = Desk()
+    desk.prefetch.want_room()
+    desk.add(0, b"a", b"b")
+    desk.add(0, b"c")
+    state = desk.states[0]
+    desk.take(1)
+    version = state.version
+    desk.prefetch.forget(state)
+    assert desk.prefetch.buffered_bytes == state.buffered_bytes() == 0
+    assert (state.settled_offset, state.next_offset, state.fetch_offset) == (0, 1, 1)
+    assert state.version > version
+    assert desk.room == 1
+    desk.add(0, b"b")
+    assert desk.take() == [(0, b"b")]
+    assert state.settled_offset == 1
