@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from ottla.client.cluster import NO_LEADER, Cluster
 from ottla.client.config import ProducerConfig
-from ottla.client.errors import BrokerUnavailable, DeliveryTimeout, InvalidAnswer, OttlaError, error_of
+from ottla.client.errors import BrokerUnavailable, InvalidAnswer, OttlaError, error_of
 from ottla.client.producer._twin import twin
 from ottla.client.producer.batches import Batch
 from ottla.client.producer.metrics import ProducerMetrics
@@ -114,7 +114,8 @@ class Sender:
         self.is_update_wanted = False
         self._expire(now)
         if self._sequences is not None:
-            self._settle_sequences(self._sequences)
+            self._sequences.resolve()
+            self._sequences.bump_if_wanted()
         shipments: list[Shipment] = []
         for leader, queues in self._ready_by_leader(now).items():
             self._ship(leader, queues, now, shipments)
@@ -132,14 +133,6 @@ class Sender:
         made_progress = self._progress or sent > 0
         self._progress = False
         self._appender.turn_ends(made_progress)
-
-    def _settle_sequences(self, sequences: Sequences) -> None:
-        if not sequences.resolve() and self._transactions is not None:
-            error = DeliveryTimeout(
-                "records of the transaction were sent and not acknowledged within delivery.timeout.ms: abort it"
-            )
-            self._transactions.batch_failed(error)
-        sequences.bump_if_wanted()
 
     def _look_at(self, at: float) -> None:
         self._next_at = min(self._next_at, at)

@@ -227,12 +227,13 @@ class Sequences:
         if known is None or _is_before(sequence, known):
             self._gaps[queue] = sequence
 
-    def resolve(self) -> bool:
+    def resolve(self) -> None:
         """Look at partitions with a batch that was given up, once nothing of them is in flight.
 
-        False where what was given up of a transaction is not in the log for sure: it has to be aborted.
+        Those of a transaction stay as they are: it has to be aborted, and what comes after it has a new epoch.
         """
-        is_whole = True
+        if self.is_transactional:
+            return
         for queue in list(self._unresolved):
             state = queue.sequences
             if state.unresolved_end is not None and state.in_flight:
@@ -242,11 +243,7 @@ class Sequences:
                 continue
             state.unresolved_end = None
             if not state.is_next(state.next_sequence):
-                if self.is_transactional:
-                    is_whole = False
-                else:
-                    self._mark_gap(queue, state.next_sequence)
-        return is_whole
+                self._mark_gap(queue, state.next_sequence)
 
     def bump_if_wanted(self) -> None:
         """Raise the epoch of an idempotent producer by itself; without one more, a new id has to be asked for.
@@ -270,6 +267,11 @@ class Sequences:
     def begin(self, identity: ProducerIdentity) -> None:
         """A broker gave the producer an id and an epoch."""
         self.identity = identity
+        if self.is_transactional:
+            # What was given up was of a transaction that has ended, and its sequences were of another epoch.
+            for queue in self._unresolved:
+                queue.sequences.unresolved_end = None
+            self._unresolved.clear()
         for queue in [queue for queue, gap in self._gaps.items() if _is_settled(queue.sequences, gap)]:
             self._begin_again(queue)
 

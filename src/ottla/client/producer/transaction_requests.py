@@ -133,22 +133,23 @@ class TransactionRequests:
         answer: EndTxnResponse = await self._ask(request, EndTxnResponse, _code_of, max_version=limit)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
+    async def add_offsets(self, identity: ProducerIdentity, who: GroupIdentity) -> None:
+        """Make the offsets of a group part of the transaction, as version 1 wants it before they are committed."""
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            group_id=who.group_id,
+        )
+        await self._ask(request, AddOffsetsToTxnResponse, _code_of)
+
     async def commit_offsets(
         self,
         identity: ProducerIdentity,
         offsets: Mapping[Any, OffsetAndMetadata | int],
-        group: "GroupIdentity | str",
+        who: GroupIdentity,
         is_version_2: bool,
     ) -> None:
-        who = GroupOnly(group) if isinstance(group, str) else group
-        if not is_version_2:
-            joining = AddOffsetsToTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=identity.producer_id,
-                producer_epoch=identity.epoch,
-                group_id=who.group_id,
-            )
-            await self._ask(joining, AddOffsetsToTxnResponse, _code_of)
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=who.group_id,
@@ -210,11 +211,15 @@ def _code_of(answer: Any) -> ErrorCode:
 
 def _worst(codes: Iterable[ErrorCode]) -> ErrorCode:
     """What no second try heals comes first; OPERATION_NOT_ATTEMPTED only says that another partition failed."""
-    bad = [code for code in codes if code is not ErrorCode.NONE]
-    for code in bad:
-        if not code.retriable and code is not ErrorCode.OPERATION_NOT_ATTEMPTED:
-            return code
-    return bad[0] if bad else ErrorCode.NONE
+
+    def badness(code: ErrorCode) -> int:
+        if code is ErrorCode.NONE:
+            return 0
+        if code is ErrorCode.OPERATION_NOT_ATTEMPTED:
+            return 1
+        return 2 if code.retriable else 3
+
+    return max(codes, key=badness, default=ErrorCode.NONE)
 
 
 def _offset_topics(offsets: Mapping[Any, OffsetAndMetadata | int]) -> list[TxnOffsetCommitRequestTopic]:

@@ -14,6 +14,9 @@
 | 2                     | with the first batch        | with TxnOffsetCommit,   | a new epoch in EndTxn's        |
 |                       | (Produce from v12)          | from v5                 | answer, sequences from 0       |
 
+An abort ends whatever may be open at the broker, also where the answer that would have told so never came: what is left
+open would be committed with the next transaction.
+
 Everything runs in the producer's loop.
 """
 
@@ -28,7 +31,12 @@ from ottla.client.errors import BrokerError, MustAbort, OttlaError, TransactionA
 from ottla.client.network import Network
 from ottla.client.producer.partitions import PartitionQueue
 from ottla.client.producer.sequences import Sequences
-from ottla.client.producer.transaction_requests import DEADLY, GroupIdentity, TransactionRequests
+from ottla.client.producer.transaction_requests import (
+    DEADLY,
+    GroupIdentity,
+    GroupOnly,
+    TransactionRequests,
+)
 from ottla.client.types import OffsetAndMetadata, StagedTransaction, TopicPartition
 from ottla.protocol.errors import ErrorCode
 
@@ -38,6 +46,12 @@ _DEADLY_FOR_BATCHES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode.UNSUPPORTED_VERSION,
+}
+# What the end of a transaction is refused with where none was open.
+_NOTHING_OPEN = {
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
 }
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int] | Mapping[tuple[str, int], OffsetAndMetadata | int]
@@ -89,7 +103,9 @@ class Transactions:
         self.state = State.UNINITIALIZED
         self._cause: OttlaError | None = None
         self._is_version_2 = False
+        # The broker knows of the transaction for sure, or it was asked for something that lets it know.
         self._is_started = False
+        self._may_be_started = False
         self._is_bump_needed = False
         self._members: list[PartitionQueue] = []
         self._joining: dict[PartitionQueue, None] = {}
@@ -139,6 +155,7 @@ class Transactions:
         """Add the partitions that have records to the transaction."""
         while self._joining and self.state in _SENDING:
             queues = list(self._joining)
+            self._may_be_started = True
             try:
                 await self._requests.add_partitions(self._sequences.identity, queues)
             except OttlaError as error:
@@ -177,6 +194,8 @@ class Transactions:
         if self.state in (*_SENDING, State.READY, State.UNINITIALIZED):
             self._cause = cause
             self._enter(State.MUST_ABORT)
+            # A turn drops what was not sent: whoever waits for it is told.
+            self._surroundings.turn_soon()
 
     def _die(self, cause: OttlaError) -> None:
         if self.state is not State.DEAD:
@@ -223,24 +242,41 @@ class Transactions:
     def begin(self) -> None:
         self._expect(State.READY, to="begin_transaction")
         self._is_version_2 = self._network.feature_level("transaction.version") >= 2
-        self._is_started = self._is_bump_needed = False
+        self._is_started = self._may_be_started = self._is_bump_needed = False
         self._cause = None
         self._enter(State.IN_TRANSACTION)
 
     async def send_offsets(self, offsets: Offsets, group: "GroupIdentity | str", timeout: float | None = None) -> None:
         """Commit a group's offsets with the transaction."""
         self._expect(State.IN_TRANSACTION, to="send_offsets_to_transaction")
+        who = GroupOnly(group) if isinstance(group, str) else group
+        unknown = Unfinished("the offsets were not taken in time: abort the transaction")
         try:
             async with asyncio.timeout(self._patience if timeout is None else timeout):
-                await self._requests.commit_offsets(self._sequences.identity, offsets, group, self._is_version_2)
+                await self._commit_offsets(offsets, who)
         except TimeoutError:
-            error = Unfinished("the offsets were not taken in time: abort the transaction")
-            self._must_abort(error)
-            raise error from None
+            self._lost_sight(unknown)
+            raise unknown from None
         except OttlaError as error:
             self._failed(error)
             raise
+        except BaseException:
+            self._lost_sight(unknown)
+            raise
+
+    async def _commit_offsets(self, offsets: Offsets, who: GroupIdentity) -> None:
+        identity = self._sequences.identity
+        self._may_be_started = True
+        if not self._is_version_2:
+            await self._requests.add_offsets(identity, who)
+            self._is_started = True
+        await self._requests.commit_offsets(identity, offsets, who, self._is_version_2)
         self._is_started = True
+
+    def _lost_sight(self, error: OttlaError) -> None:
+        """A request may still arrive: it must be too late for the next transaction, which takes a new epoch."""
+        self._is_bump_needed = True
+        self._must_abort(error)
 
     async def commit(self, timeout: float | None = None) -> None:
         """Wait until every record is acknowledged, and make all of it visible."""
@@ -297,18 +333,27 @@ class Transactions:
         if is_commit:
             self._raise_if_broken()
         try:
-            if self._is_started:
-                identity = await self._requests.end(self._sequences.identity, is_commit, self._is_version_2)
-                if identity.is_valid:
-                    self._sequences.begin(identity)
-                    self._is_bump_needed = False
-            if self._is_bump_needed:
+            if self._is_started or self._may_be_started:
+                await self._end_at_broker(is_commit)
+            if self._is_bump_needed or not self._sequences.is_settled:
                 self._sequences.begin(await self._requests.initialize(self._sequences.identity))
         except OttlaError as error:
             self._failed(error)
             raise
         self._leave_partitions()
         self._enter(State.READY)
+
+    async def _end_at_broker(self, is_commit: bool) -> None:
+        try:
+            identity = await self._requests.end(self._sequences.identity, is_commit, self._is_version_2)
+        except BrokerError as error:
+            if is_commit or self._is_started or error.code not in _NOTHING_OPEN:
+                raise
+            self._is_bump_needed = True
+            return
+        if identity.is_valid:
+            self._sequences.begin(identity)
+            self._is_bump_needed = False
 
     def _leave_partitions(self) -> None:
         for queue in self._members:
