@@ -117,5 +117,5 @@ def settle_written(
     partition: int,
     base_offset: int,
     append_time_ms: int,
-    failed: Callable[[Exception], None],
+    failed: Callable[[BaseException], None],
 ) -> None: ...

@@ -387,5 +387,7 @@ def settle_written(RecordBuffer batch, str topic, int32_t partition, int64_t bas
         timestamp = delivery.timestamp if append_time_ms < 0 else append_time_ms
         try:
             callback(ottla_tuple_of_four(RecordMetadata, topic, partition, offset, timestamp), None)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             failed(error)

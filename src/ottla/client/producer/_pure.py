@@ -39,13 +39,15 @@ def settle_written(
     partition: int,
     base_offset: int,
     append_time_ms: int,
-    failed: Callable[[Exception], None],
+    failed: Callable[[BaseException], None],
 ) -> None:
     """Call the callbacks of a batch that was written, in the order of its records."""
     for delivery in batch.deliveries or ():
         try:
             delivery.settle()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             failed(error)
 
 

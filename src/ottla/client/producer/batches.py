@@ -32,7 +32,7 @@ def next_sequence(sequence: int, count: int) -> int:
     return (sequence + count) % SEQUENCES
 
 
-def _callback_failed(error: Exception) -> None:
+def _callback_failed(error: BaseException) -> None:
     logger.error("a delivery callback failed", exc_info=error)
 
 

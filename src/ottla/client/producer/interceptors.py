@@ -54,7 +54,9 @@ class Interceptors:
                     continue
                 try:
                     see(metadata, error)
-                except Exception:
+                except KeyboardInterrupt:
+                    raise
+                except BaseException:
                     logger.exception("an interceptor failed in on_acknowledgement")
             if on_delivery is not None:
                 on_delivery(metadata, error)

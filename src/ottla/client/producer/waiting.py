@@ -83,8 +83,11 @@ class WaitingRecords(twin.RecordBuffer):
 
 
 def call(callback: Callable[..., object], *arguments: object) -> None:
-    """Call what a user gave; what it raises is told in the log, and harms nobody else."""
+    """Call what a user gave; what it raises is told in the log, and harms nobody else. So is `sys.exit()`, which could
+    end no more than the loop, on which others wait."""
     try:
         callback(*arguments)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         logger.exception("a delivery callback failed")
