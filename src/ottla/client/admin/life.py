@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from ottla.client.admin.base import AdminPart
+from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.config import AdminConfig, resolve
 from ottla.client.errors import ClientClosed
@@ -30,6 +31,7 @@ class AdminLife(AdminPart):
         self._default_timeout_seconds = self.config.default_api_timeout_ms / 1000
         self._request_timeout_seconds = self.config.request_timeout_ms / 1000
         self._network = network
+        self._closing = Closing()
         self._is_closed = False
         if ids is None:
             from ottla.runtime.real import SystemIds
@@ -54,9 +56,12 @@ class AdminLife(AdminPart):
             self._network = connections
 
     async def close(self, timeout: float | None = None) -> None:
-        """Close the connections, in so many seconds at most. What is still waited for fails; a second call does
-        nothing."""
+        """Close the connections, in so many seconds at most. What is still waited for fails; a second call
+        waits for the first."""
         self._is_closed = True
+        await self._closing.once(lambda: self._close(timeout), timeout)
+
+    async def _close(self, timeout: float | None) -> None:
         network, self._network = self._network, None
         if network is not None:
             with contextlib.suppress(TimeoutError):

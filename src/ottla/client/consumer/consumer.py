@@ -1,6 +1,7 @@
 """The async consumer: the face that users see."""
 
 import asyncio
+import functools
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
@@ -10,6 +11,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
+from ottla.client.closing import Closing
 from ottla.client.config import ConsumerConfig, resolve
 from ottla.client.connections import Connections
 from ottla.client.consumer._twin import AsyncRecordIterator, Chunk, Record
@@ -91,7 +93,8 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         self._clock = self._parts.clock
         self._opened: Core | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_closing = self._is_closed = False
+        self.closing = Closing()
+        self._is_closed = False
         self._topics: frozenset[str] | re.Pattern[str] | None = None
         self._process_id = os.getpid()
 
@@ -113,15 +116,17 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         self._opened.start()
 
     async def close(self, timeout: float = _CLOSE_SECONDS, *, settled_only: bool = False) -> None:
-        """Commit positions (if auto), leave the group, and let go of everything. May be called twice. Listeners that
-        run meanwhile may still commit.
+        """Commit positions (if auto), leave the group, and let go of everything. A second call waits for the first.
+        Listeners that run meanwhile may still commit.
 
         With `settled_only` the record that was handed out last is not committed: its work may not be done.
         """
-        opened, self._is_closed = self._opened, self._is_closed or self._opened is None
-        if self._is_closed or self._is_closing or opened is None:
+        if self._opened is None:
+            self._is_closed = True
             return
-        self._is_closing = True
+        await self.closing.once(functools.partial(self._close, self._opened, timeout, settled_only), timeout)
+
+    async def _close(self, opened: Core, timeout: float, settled_only: bool) -> None:
         opened.prefetch.interrupt()
         try:
             if self._process_id == os.getpid():

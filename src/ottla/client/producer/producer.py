@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Generic, Self
 
+from ottla.client.closing import Closing
 from ottla.client.cluster import PartitionInfo
 from ottla.client.config import ProducerConfig, resolve
 from ottla.client.connections import Connections
@@ -85,7 +86,7 @@ class AsyncProducer(Generic[Key, Value]):
         self.engine = Engine(self.config, self._network, clock or SystemClock(), ids, self._executor)
         self._tables = TableSending(self.engine, self._executor)
         self.drain = self.engine.appender.drain  # type: ignore[method-assign]  # straight into native code, as `send`
-        self._is_closed = False
+        self._closing = Closing()
         if not (self._key_serializer or self._value_serializer or self._partitioner or self._interceptors):
             # Nothing stands between the caller and the native code.
             self.send = self.engine.appender.append  # type: ignore[method-assign]
@@ -103,11 +104,11 @@ class AsyncProducer(Generic[Key, Value]):
     async def close(self, timeout: float | None = None) -> None:
         """Send what is there, wait for it for at most `timeout` seconds, abort an open transaction, and disconnect.
 
-        Records that are still on their way by then fail with ClientClosed.
+        Records that are still on their way by then fail with ClientClosed. A second call waits for the first.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
+        await self._closing.once(lambda: self._close(timeout), timeout)
+
+    async def _close(self, timeout: float | None) -> None:
         transactions = self.engine.transactions
         try:
             if transactions is not None and transactions.is_open() and not self.engine.is_forked:

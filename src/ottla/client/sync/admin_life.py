@@ -5,7 +5,8 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from ottla.client.admin.life import AdminLife
-from ottla.client.sync.loop_thread import LoopThread, started
+from ottla.client.sync.life import ended, started
+from ottla.client.sync.loop_thread import LoopThread
 
 
 class AdminFace:
@@ -26,12 +27,7 @@ class AdminFace:
 
     def close(self) -> None:
         """Disconnect. May be called twice."""
-        if not self._finalizer.alive:
-            return
-        try:
-            self._thread.run(self._client.close)
-        finally:
-            self._finalizer()
+        ended(self._thread, self._finalizer, self._client.close)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,8 @@ from ottla.client.consumer.arguments import Committable
 from ottla.client.consumer.consumer import AsyncConsumer, Key, Parts, Value
 from ottla.client.consumer.groups import Listening
 from ottla.client.errors import ClientClosed, OttlaError
-from ottla.client.sync.loop_thread import LoopThread, blocking, in_loop, started
+from ottla.client.sync.life import ended, started
+from ottla.client.sync.loop_thread import LoopThread, blocking, in_loop
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -60,12 +61,10 @@ class Consumer(Generic[Key, Value]):
 
         With `settled_only` the record that was handed out last is not committed: its work may not be done.
         """
-        if not self._finalizer.alive:
+        if self._client.closing.has_begun and self._thread.is_on_errand:
+            # A listener, which `close` itself waits for.
             return
-        try:
-            self._thread.run(self._client.close, timeout, settled_only=settled_only)
-        finally:
-            self._finalizer()
+        ended(self._thread, self._finalizer, self._client.close, timeout, settled_only=settled_only)
 
     def __enter__(self) -> Self:
         return self

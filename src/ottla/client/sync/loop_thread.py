@@ -5,6 +5,8 @@ and any before it is done right there. So what belongs into the user's thread, a
 although the loop asked for it. With `drives_here`, a caller that waits runs the loop in its own thread meanwhile (see
 `wheel`). `visit` does a piece of the loop's work in the caller's thread while the loop has nothing to do (see
 `lent_loop`).
+
+Nobody waits for a loop that has ended: a call that was not done by then raises ClientClosed, wherever it was.
 """
 
 import asyncio
@@ -12,7 +14,6 @@ import functools
 import os
 import queue
 import threading
-import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -50,7 +51,10 @@ class LoopThread:
         self._lock = threading.Lock()
         self._process_id = os.getpid()
         self._is_closed = False
+        # All that somebody waits for, and of these what the loop works on.
+        self._calls: set[_Call] = set()
         self._waiting: list[_Call] = []
+        self._errand_threads: list[int] = []
         self._alarm: asyncio.TimerHandle | None = None
 
     def run(self, work: Callable[Parameters, Coroutine[Any, Any, Result]], /, *args: Any, **options: Any) -> Result:
@@ -59,14 +63,21 @@ class LoopThread:
         wheel = self._wheel
         assert wheel is not None
         call = _Call(self, work, args, options)
-        if self.drives_here and wheel.take():
-            try:
-                _drive(wheel, loop, call)
-            finally:
-                wheel.leave()
-            _wait(loop, call)
-        else:
-            _wait(loop, call, begin=True)
+        # Before the last look whether there is a loop: whoever ends it says so, and then looks here.
+        self._calls.add(call)
+        try:
+            if self._is_closed:
+                self.check()
+            if self.drives_here and wheel.take():
+                try:
+                    _drive(wheel, loop, call)
+                finally:
+                    wheel.leave()
+                _wait(loop, call)
+            else:
+                _wait(loop, call, begin=True)
+        finally:
+            self._calls.discard(call)
         result: Result = call.result()
         return result
 
@@ -99,7 +110,8 @@ class LoopThread:
 
     def tell(self, work: Callable[..., object], /, *args: object) -> None:
         """Have a plain function called in the loop, some time soon."""
-        self._loop_to_call().call_soon_threadsafe(work, *args)
+        if not _tell(self._loop_to_call(), work, *args):
+            raise ClientClosed(f"the {self._name} was closed: make a new one")
 
     def visit(self, work: Callable[[], None]) -> bool:
         """Do it here, as if in the loop, unless that is busy; whether it was done."""
@@ -112,6 +124,15 @@ class LoopThread:
             raise ForkedClient(f"this {self._name} was made in the parent of this process: make one here")
         if self._is_closed:
             raise ClientClosed(f"the {self._name} was closed: make a new one")
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @property
+    def is_on_errand(self) -> bool:
+        """Whether this thread waits for the loop, and does something for it meanwhile."""
+        return threading.get_ident() in self._errand_threads
 
     def _loop_to_call(self) -> LentLoop:
         self.check()
@@ -129,7 +150,9 @@ class LoopThread:
             if self._loop is None:
                 loop = LentLoop()
                 self._wheel = Wheel(loop)
-                self._thread = threading.Thread(target=self._wheel.keep, name=f"ottla-{self._name}", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._wheel.keep, args=(self._abandon_calls,), name=f"ottla-{self._name}", daemon=True
+                )
                 self._thread.start()
                 self._loop = loop
             return self._loop
@@ -147,13 +170,39 @@ class LoopThread:
             if self._thread is not threading.current_thread() and not self._wheel.is_mine:
                 self._thread.join()
 
+    def _abandon_calls(self) -> None:
+        self._is_closed = True
+        for call in list(self._calls):
+            call.abandon()
+
     async def errand(self, work: Callable[..., Any], /, *args: object) -> Any:
         """In the loop: have `work(*args)` done by whoever waits for the loop, in its thread."""
         if not self._waiting:
             return work(*args)
         done = asyncio.get_running_loop().create_future()
-        self._waiting[-1].give(functools.partial(_do_errand, asyncio.get_running_loop(), done, work, args))
+        self._waiting[-1].give(functools.partial(self._do_errand, asyncio.get_running_loop(), done, work, args))
         return await done
+
+    def _do_errand(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        done: "asyncio.Future[Any]",
+        work: Callable[..., Any],
+        args: tuple[object, ...],
+    ) -> None:
+        """In the thread of the caller. A Ctrl-C goes both ways: to the loop, which gives up, and to the caller."""
+        self._errand_threads.append(threading.get_ident())
+        try:
+            result = work(*args)
+        except Exception as error:
+            _tell(loop, _settle, done, None, error)
+        except BaseException:
+            _tell(loop, done.cancel)
+            raise
+        else:
+            _tell(loop, _settle, done, result, None)
+        finally:
+            self._errand_threads.remove(threading.get_ident())
 
     def entered(self, call: "_Call") -> None:
         self._waiting.append(call)
@@ -165,7 +214,19 @@ class LoopThread:
 class _Call:
     """One call into the loop, from its start to its result."""
 
-    __slots__ = ("_args", "_errands", "_error", "_options", "_owner", "_result", "_task", "_work", "is_done", "stop")
+    __slots__ = (
+        "_args",
+        "_errands",
+        "_error",
+        "_has_begun",
+        "_options",
+        "_owner",
+        "_result",
+        "_task",
+        "_work",
+        "is_done",
+        "stop",
+    )
 
     def __init__(self, owner: LoopThread, work: Work, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._owner = owner
@@ -173,6 +234,8 @@ class _Call:
         self._args = args
         self._options = options
         self._task: asyncio.Task[Any] | None = None
+        # A task that is cancelled before its first step never comes to its `finally`.
+        self._has_begun = False
         self._result: Any = None
         self._error: BaseException | None = None
         self.is_done = False
@@ -185,7 +248,9 @@ class _Call:
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         if self.is_done:
             return
-        self._owner.entered(self)
+        if self._owner.is_closed:
+            self.abandon()
+            return
         self._task = loop.create_task(self._run())
 
     def give(self, errand: Callable[[], None] | None) -> None:
@@ -194,6 +259,8 @@ class _Call:
             self.stop()
 
     async def _run(self) -> None:
+        self._has_begun = True
+        self._owner.entered(self)
         try:
             self._result = await self._work(*self._args, **self._options)
         except BaseException as error:
@@ -206,8 +273,12 @@ class _Call:
     def cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        elif not self.is_done:
-            # It never began, and never will.
+        if not self._has_begun:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """In the loop, or when there is none any more: it will not be done."""
+        if not self.is_done:
             self._error = asyncio.CancelledError()
             self.is_done = True
             self.give(None)
@@ -230,7 +301,7 @@ class _Call:
         error = self._error
         if error is None:
             return self._result
-        if isinstance(error, asyncio.CancelledError):
+        if isinstance(error, asyncio.CancelledError | GeneratorExit):
             raise ClientClosed("the client was closed while it worked on this")
         try:
             raise error
@@ -239,28 +310,24 @@ class _Call:
             self._error = error = None
 
 
-def _do_errand(
-    loop: asyncio.AbstractEventLoop, done: "asyncio.Future[Any]", work: Callable[..., Any], args: tuple[object, ...]
-) -> None:
-    """In the thread of the caller. A Ctrl-C goes both ways: to the loop, which gives up, and to the caller."""
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
-
-    try:
-        result = work(*args)
-    except Exception as error:
-        loop.call_soon_threadsafe(settle, None, error)
-    except BaseException:
-        loop.call_soon_threadsafe(done.cancel)
-        raise
+def _settle(done: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(result)
     else:
-        loop.call_soon_threadsafe(settle, result, None)
+        done.set_exception(error)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, work: Callable[..., object], *args: object) -> bool:
+    """Have it called in the loop; False where that is closed."""
+    try:
+        loop.call_soon_threadsafe(work, *args)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+        return False
+    return True
 
 
 def _drive(wheel: Wheel, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
@@ -271,7 +338,7 @@ def _drive(wheel: Wheel, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
         while not call.is_done and not wheel.is_ended:
             wheel.drive(call.cancel)
             call.do_errands()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         call.cancel()
         while not call.is_done and not wheel.is_ended:
             wheel.drive(call.cancel)
@@ -284,12 +351,13 @@ def _drive(wheel: Wheel, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
 def _wait(loop: asyncio.AbstractEventLoop, call: _Call, *, begin: bool = False) -> None:
     """Until the call is done, whoever runs the loop. A Ctrl-C may come as soon as the call can have begun."""
     try:
-        if begin:
-            loop.call_soon_threadsafe(call.begin, loop)
+        if begin and not _tell(loop, call.begin, loop):
+            call.abandon()
         call.wait()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         if not call.is_done:
-            loop.call_soon_threadsafe(call.cancel)
+            if not _tell(loop, call.cancel):
+                call.abandon()
             call.wait()
         raise
 
@@ -326,21 +394,3 @@ def in_loop(
         return self._thread.run(work)
 
     return call
-
-
-def closes(thread: LoopThread, owner: object) -> "weakref.finalize[[], object]":
-    """End the thread when its owner is forgotten without having been closed."""
-    finalizer = weakref.finalize(owner, thread.close)
-    finalizer.atexit = False
-    return finalizer
-
-
-def started(thread: LoopThread, owner: object, start: Work) -> "weakref.finalize[[], object]":
-    """Start a client; what ends its thread. One that could not be started leaves no thread behind."""
-    finalizer = closes(thread, owner)
-    try:
-        thread.run(start)
-    except BaseException:
-        finalizer()
-        raise
-    return finalizer

@@ -8,7 +8,8 @@ from typing import Any, Generic, Self
 from ottla.client.producer.batches import Delivery
 from ottla.client.producer.interceptors import OnDelivery
 from ottla.client.producer.producer import AsyncProducer, Key, Value
-from ottla.client.sync.loop_thread import LoopThread, blocking, in_loop, started
+from ottla.client.sync.life import ended, started
+from ottla.client.sync.loop_thread import LoopThread, blocking, in_loop
 
 
 class Producer(Generic[Key, Value]):
@@ -42,14 +43,10 @@ class Producer(Generic[Key, Value]):
     def close(self, timeout: float | None = None) -> None:
         """Send what is there, wait for it for at most `timeout` seconds, abort an open transaction, and disconnect.
 
-        Records that are still on their way by then fail with ClientClosed. May be called twice.
+        Records that are still on their way by then fail with ClientClosed. May be called twice, also while another
+        thread is at it: both wait until it is done.
         """
-        if not self._finalizer.alive:
-            return
-        try:
-            self._thread.run(self._client.close, timeout)
-        finally:
-            self._finalizer()
+        ended(self._thread, self._finalizer, self._client.close, timeout)
 
     def __enter__(self) -> Self:
         return self

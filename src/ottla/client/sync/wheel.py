@@ -12,12 +12,16 @@ to be woken up in between, which is a good part of the latency.
 A caller that finds it with the keeper asks for it; one that finds it with another caller waits as for any thread. So
 does one in whose thread Python code may be run at any time by a signal, and one in a thread with a loop of its own:
 what a handler raises would hit the loop in the middle of its work.
+
+However the keeper comes to its end, the loop is closed then, and whoever still waits for it is told.
 """
 
 import asyncio
+import logging
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 try:
     # What is behind the functions of `signal`, which make an enum of every number: single records wait for this.
@@ -26,6 +30,8 @@ try:
 except ImportError:
     from signal import getsignal
     from signal import signal as set_handler
+
+logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 0.005
 _MOST_PATIENCE_SECONDS = 0.02
@@ -68,9 +74,13 @@ class Wheel:
         if not self._held.acquire(blocking=False):
             if not self._is_with_keeper or self.is_ended:
                 return False
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._stop_soon()
             if not self._held.acquire(timeout=_HANDOVER_SECONDS):
                 return False
+        if self.is_ended:
+            # The keeper waits for it to end the loop, or has done so.
+            self._held.release()
+            return False
         self._driver = threading.get_ident()
         self._depth = 1
         return True
@@ -97,17 +107,31 @@ class Wheel:
 
     # The keeper's side.
 
-    def keep(self) -> None:
-        """Drive whenever nobody else does, until the end; then end what is left in the loop."""
-        while not self.is_ended:
-            self._is_with_keeper = True
+    def keep(self, abandon: Callable[[], None]) -> None:
+        """Drive whenever nobody else does, until the end; then end what is left in the loop, and call `abandon`:
+        nothing that was not done by then will ever be."""
+        try:
+            while not self.is_ended:
+                self._is_with_keeper = True
+                with self._held:
+                    if not self.is_ended:
+                        self._run()
+                    self._is_with_keeper = False
+                self._stand_by()
+        finally:
+            self._ended.set()
             with self._held:
-                if not self.is_ended:
-                    self._loop.run_forever()
-                self._is_with_keeper = False
-            self._stand_by()
-        with self._held:
-            _end(self._loop)
+                try:
+                    _end(self._loop)
+                finally:
+                    abandon()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            # Raised by code of the user's that the loop called: others wait for the loop, which can go on.
+            logger.exception("a callback cannot end the program from the thread of a client")
 
     def _stand_by(self) -> None:
         """Until callers have left the wheel alone for a while; those who came often are given longer, since every
@@ -132,7 +156,11 @@ class Wheel:
         """From any thread: whoever drives leaves, and the keeper ends the loop."""
         self._ended.set()
         self._unpark.set()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._stop_soon()
+
+    def _stop_soon(self) -> None:
+        with suppress(RuntimeError):  # It is closed already.
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
 
 def may_drive_here() -> bool:
@@ -176,11 +204,20 @@ class deferred_interrupt:  # noqa: N801 - read as `with deferred_interrupt(...)`
 def _end(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
+        while left := asyncio.all_tasks(loop):
+            for task in left:
+                task.cancel()
+            _finish(loop, asyncio.gather(*left, return_exceptions=True))
+        _finish(loop, loop.shutdown_asyncgens())
+        _finish(loop, loop.shutdown_default_executor())
     finally:
         loop.close()
+
+
+def _finish(loop: asyncio.AbstractEventLoop, work: Awaitable[object]) -> None:
+    """Unlike `run_until_complete`, also when somebody stops the loop meanwhile: who drove it before, for example."""
+    finished = asyncio.ensure_future(work, loop=loop)
+    finished.add_done_callback(lambda _: loop.stop())
+    while not finished.done():
+        loop.run_forever()
+    finished.result()

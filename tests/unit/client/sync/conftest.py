@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from ottla.client.sync.loop_thread import LoopThread
+
 
 @pytest.fixture
 def no_handlers() -> Iterator[None]:
@@ -15,3 +17,8 @@ def no_handlers() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(params=["in its own thread", "in the caller's"])
+def thread(request: pytest.FixtureRequest, no_handlers: None) -> LoopThread:
+    return LoopThread("producer", drives_here=request.param == "in the caller's")

@@ -13,16 +13,12 @@ import pytest
 
 from ottla import Admin
 from ottla.client.errors import BrokerUnavailable, ClientClosed, ForkedClient, OttlaError
-from ottla.client.sync.loop_thread import LoopThread, closes
+from ottla.client.sync.life import closes
+from ottla.client.sync.loop_thread import LoopThread
 
 
 async def thread_name() -> str:
     return threading.current_thread().name
-
-
-@pytest.fixture(params=["in its own thread", "in the caller's"])
-def thread(request: pytest.FixtureRequest, no_handlers: None) -> LoopThread:
-    return LoopThread("producer", drives_here=request.param == "in the caller's")
 
 
 def loop_threads_name(thread: LoopThread) -> str:
