@@ -35,6 +35,7 @@ class EpochMembership(Driver):
         self._heartbeat_due = clock.monotonic()
         self._failed_heartbeats = 0
         self._is_reconciling = False
+        self._last_wish = Wish()
 
     @property
     def _member(self) -> Member:
@@ -53,8 +54,15 @@ class EpochMembership(Driver):
             self._beat.set()
 
     def _wish(self) -> Wish:
-        expression = self._wanted.expression
-        return Wish(expression=expression) if expression else Wish(names=self._wanted.names())
+        """What is asked for; who gives everything back asks for what it had, until it has left."""
+        if not self._is_releasing:
+            expression = self._wanted.expression
+            self._last_wish = Wish(expression=expression) if expression else Wish(names=self._wanted.names())
+        return self._last_wish
+
+    @property
+    def _is_releasing(self) -> bool:
+        return self._must_release and self._epochs.generation.is_member
 
     def _farewell(self, reason: str) -> Coroutine[None, None, None]:
         request = self._epochs.leave_request()
@@ -117,7 +125,8 @@ class EpochMembership(Driver):
 
     async def _pulse(self) -> float:
         member = self._epochs
-        if self._wanted.topics is None or self._must_release or (member.owned and not member.generation.is_member):
+        has_left = self._wanted.topics is None or self._must_release
+        if (has_left and not self._is_releasing) or (member.owned and not member.generation.is_member):
             return member.heartbeat_interval_ms / 1000
         await self._wanted.known(frozenset(), self._settings.request_timeout_ms / 1000)
         left = self._heartbeat_due - self._clock.monotonic()
@@ -150,7 +159,7 @@ class EpochMembership(Driver):
             return outcome
         if answer.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self._note(error_of(answer.error_code, f"{answer.error_message}: ask for READ on the topics subscribed to"))
-        if self._wanted.topics is None:
+        if self._wanted.topics is None and not self._must_release:
             await self._farewell("the consumer unsubscribed while it joined")
         self._noticed()
         return outcome
