@@ -28,7 +28,9 @@ def broker() -> Iterator[TestBroker]:
         yield running
 
 
-def start(broker: TestBroker, *arguments: str, out: int, err: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
+def start(
+    broker: TestBroker, *arguments: str, out: int, err: int = subprocess.PIPE, given: int | None = None
+) -> "subprocess.Popen[bytes]":
     environment = {
         **os.environ,
         "PYTHONPATH": str(REPOSITORY / "src"),
@@ -36,7 +38,19 @@ def start(broker: TestBroker, *arguments: str, out: int, err: int = subprocess.P
         "COLUMNS": "160",
         "TERM": "xterm",
     }
-    return subprocess.Popen([sys.executable, "-m", "ottla", *arguments], stdout=out, stderr=err, env=environment)
+    return subprocess.Popen(
+        [sys.executable, "-m", "ottla", *arguments],
+        stdin=given,
+        stdout=out,
+        stderr=err,
+        env=environment,
+        preexec_fn=_heed_ctrl_c,
+    )
+
+
+def _heed_ctrl_c() -> None:
+    """As in a terminal. Who is started in the background of a script ignores it, and so do all its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end(process: "subprocess.Popen[bytes]", number: signal.Signals) -> tuple[int, bytes]:
@@ -127,14 +141,7 @@ def test_work_that_is_cut_short_says_so(broker: TestBroker, topic: str) -> None:
     """Although more could still come from whoever is at the other end."""
     broker.create_topic(topic)
     reading, writing = os.pipe()
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY / "src"),
-        "OTTLA_BOOTSTRAP_SERVERS": broker.bootstrap_servers,
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ottla", "produce", topic], stdin=reading, stderr=subprocess.PIPE, env=environment
-    )
+    process = start(broker, "produce", topic, given=reading, out=subprocess.DEVNULL)
     os.close(reading)
     os.write(writing, b"first\n")
     broker.wait_for_records(topic, 1)
