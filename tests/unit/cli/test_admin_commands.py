@@ -1,6 +1,5 @@
 """`ottla topics`, `configs`, `groups` and `cluster` as a user meets them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,17 +8,6 @@ from tests.unit.cli.command_line import CommandLine
 from ottla.testing import TestBroker
 
 FAILED, WRONG = 1, 2
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[TestBroker]:
-    with TestBroker() as running:
-        yield running
-
-
-@pytest.fixture
-def ottla(broker: TestBroker) -> CommandLine:
-    return CommandLine(broker.bootstrap_servers)
 
 
 def test_a_topic_from_its_creation_to_its_end(ottla: CommandLine, topic: str) -> None:

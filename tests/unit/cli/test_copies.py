@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,6 @@ from tests.unit.cli.command_line import CommandLine
 from ottla.testing import ErrorCode, TestBroker
 
 FAILED, WRONG = 1, 2
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[TestBroker]:
-    with TestBroker() as running:
-        yield running
-
-
-@pytest.fixture
-def ottla(broker: TestBroker) -> CommandLine:
-    return CommandLine(broker.bootstrap_servers)
 
 
 @pytest.fixture

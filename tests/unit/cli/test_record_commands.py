@@ -28,11 +28,6 @@ def no_faults_left(broker: TestBroker) -> Iterator[None]:
 
 
 @pytest.fixture
-def ottla(broker: TestBroker) -> CommandLine:
-    return CommandLine(broker.bootstrap_servers)
-
-
-@pytest.fixture
 def orders(broker: TestBroker, topic: str) -> str:
     """A topic with 0 to 4 in partition 0 and a to c in partition 1, each a second later than the one before."""
     broker.create_topic(topic, partitions=2)
