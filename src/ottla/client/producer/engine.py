@@ -10,17 +10,15 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from ottla.client.cluster import Cluster, TopicInfo
+from ottla.client.cluster import Cluster
 from ottla.client.config import ProducerConfig
 from ottla.client.errors import (
-    BrokerUnavailable,
     ClientClosed,
     ForkedClient,
     OttlaError,
     TransactionAborted,
     TransactionError,
     Unfinished,
-    error_of,
 )
 from ottla.client.network import Network
 from ottla.client.producer._twin import twin
@@ -28,15 +26,15 @@ from ottla.client.producer.batches import Batch, Delivery
 from ottla.client.producer.courier import Courier
 from ottla.client.producer.identity import ask_for_identity
 from ottla.client.producer.idle_topics import IdleTopics
+from ottla.client.producer.known_topics import KnownTopics
 from ottla.client.producer.metrics import ProducerMetrics
 from ottla.client.producer.partitions import PartitionQueue, StickyChoice, TopicQueues
 from ottla.client.producer.room import Room
 from ottla.client.producer.sender import Sender
 from ottla.client.producer.sequences import Sequences
 from ottla.client.producer.transactions import Transactions
-from ottla.client.producer.unknown_topics import UnknownTopics, check_topic
+from ottla.client.producer.unknown_topics import UnknownTopics
 from ottla.client.producer.waking import Waking
-from ottla.protocol.errors import ErrorCode
 from ottla.records import Codec
 from ottla.runtime import Clock, Executor, IdSource
 from ottla.runtime.real import SystemClock
@@ -68,7 +66,9 @@ class Engine:
         self.sender = Sender(config, self.appender, self, ids, self.sequences, self.metrics, self.transactions)
         self.waking = Waking(self.appender, self.sender, config.linger_ms, self._turn)
         self._idle_topics = IdleTopics(network, config.metadata_max_idle_ms / 1000)
-        self.unknown_topics = UnknownTopics(self.appender, network, self._idle_topics, config.max_block_ms / 1000)
+        patience = config.max_block_ms / 1000
+        self.unknown_topics = UnknownTopics(self.appender, network, self._idle_topics, patience)
+        self.known_topics = KnownTopics(self.appender, network, self._idle_topics, clock, patience, self._turn)
         self.room = Room(
             self.appender, config.buffer_memory, config.max_block_ms, clock, wake=self.waking.wake, turn=self._turn
         )
@@ -172,44 +172,7 @@ class Engine:
     def _seal(self, batch: Batch) -> None:
         batch.seal(self.sender.codec, self.sender.level)
 
-    # Whole batches and their topics.
-
-    async def topic(self, name: str) -> TopicInfo | None:
-        """What is known of a topic; waits for it for `max.block.ms`. None when there is no such topic."""
-        check_topic(name)
-        now = self._clock.monotonic()
-        deadline = now + self.config.max_block_ms / 1000
-        self._idle_topics.used(name, now)
-        while True:
-            cluster = self.network.cluster
-            info = cluster.topics.get(name)
-            if info is not None and info.partitions:
-                return info
-            code = ErrorCode(self.network.topic_error(name))
-            if code is not ErrorCode.NONE and not code.retriable:
-                raise error_of(code, f"topic {name}: {code.name}")
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                return None
-            try:
-                await self.network.updated(cluster, left)
-            except BrokerUnavailable:
-                if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    return None
-                raise
-
-    async def queues(self, name: str) -> TopicQueues:
-        """The queues of a topic, after everything that waits for it; UnknownTopic when there is none."""
-        info = await self.topic(name)
-        if info is None:
-            raise error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist: create it")
-        self._turn()
-        found: TopicQueues | None = self.appender.topics.get(name)
-        if found is None:
-            found = TopicQueues(name, info.topic_id)
-            found.update(info, self.network.cluster)
-            self.appender.set_topic(found)
-        return found
+    # Whole batches.
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

@@ -10,7 +10,7 @@ from ottla.client.closing import Closing
 from ottla.client.cluster import PartitionInfo
 from ottla.client.config import ProducerConfig, resolve
 from ottla.client.connections import Connections
-from ottla.client.errors import ConfigError, TransactionError, UnknownTopic
+from ottla.client.errors import ConfigError, TransactionError
 from ottla.client.network import Network
 from ottla.client.producer.batches import Delivery
 from ottla.client.producer.engine import Engine
@@ -21,7 +21,6 @@ from ottla.client.producer.transaction_requests import GroupIdentity
 from ottla.client.producer.transactions import Offsets, Transactions
 from ottla.client.serializers import serialize, serializer_of
 from ottla.client.types import StagedTransaction
-from ottla.protocol.errors import ErrorCode
 from ottla.runtime import Clock, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
 
@@ -213,10 +212,7 @@ class AsyncProducer(Generic[Key, Value]):
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, with their leaders; UnknownTopic when there is none within `max.block.ms`."""
-        info = await self.engine.topic(topic)
-        if info is None:
-            raise UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} does not exist: create it")
-        return info.partitions
+        return (await self.engine.known_topics.info(topic)).partitions
 
     def metrics(self) -> Mapping[str, float]:
         """The producer's numbers since it was made, under Kafka's names."""

@@ -110,7 +110,7 @@ class TableSending:
         rest = plan_columns(
             table.schema, key=key, value=value, headers=headers, timestamp=timestamp, partition=partition
         )
-        queues = await engine.queues(topic)
+        queues = await engine.known_topics.queues(topic)
         count = len(queues.partitions)
         if isinstance(partition, int) and not 0 <= partition < count:
             raise ConfigError(f"partition {partition}: topic {topic} has 0 to {count - 1}")
