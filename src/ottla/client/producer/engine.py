@@ -68,7 +68,16 @@ class Engine:
         self._idle_topics = IdleTopics(network, config.metadata_max_idle_ms / 1000)
         patience = config.max_block_ms / 1000
         self.unknown_topics = UnknownTopics(self.appender, network, self._idle_topics, patience)
-        self.known_topics = KnownTopics(self.appender, network, self._idle_topics, clock, patience, self._turn)
+        self.known_topics = KnownTopics(
+            self.appender,
+            network,
+            self._idle_topics,
+            self.unknown_topics,
+            clock,
+            patience,
+            turn=self._turn,
+            next_turn=self._next_turn,
+        )
         self.room = Room(
             self.appender, config.buffer_memory, config.max_block_ms, clock, wake=self.waking.wake, turn=self._turn
         )
@@ -284,6 +293,7 @@ class Engine:
         """Give up what was not sent and wait for what was; whether something that may be in the log was given up."""
         was_lost = False
         self.unknown_topics.give_up_all(error)
+        self._tell_turn_waiters()
         while batches := list(self.appender.incomplete):
             idle = [batch for batch in batches if not batch.is_in_flight]
             was_lost |= any(batch.sequence >= 0 for batch in idle)
@@ -373,6 +383,7 @@ class Engine:
             self.unknown_topics.give_up_all(error)
             self.sender.fail_all(error)
             self.room.offer(to_all=True)
+            self._tell_turn_waiters()
             if self._timer is not None:
                 self._timer.cancel()
             self._timer_at = float("-inf")

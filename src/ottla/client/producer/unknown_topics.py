@@ -239,16 +239,22 @@ class UnknownTopics:
             self._network.request_update()
         return self._ask_at
 
+    def meet(self, info: TopicInfo, cluster: Cluster) -> TopicQueues:
+        """The queues of a topic that is known. They are not open while records wait that go in before all others."""
+        with self._lock:
+            queues: TopicQueues | None = self._appender.topics.get(info.name)
+            if queues is None:
+                queues = TopicQueues(info.name, info.topic_id)
+            if len(queues.partitions) < len(info.partitions) and info.name in self._topics:
+                queues.is_open = False
+            queues.update(info, cluster)
+            self._appender.set_topic(queues)
+            return queues
+
     def _append(self, topic: _Topic, info: TopicInfo, cluster: Cluster, now: float) -> None:
         """Put the records in. Everybody else's come after them: to those the topic is not open before, and `add` wants
         the lock."""
-        queues = self._appender.topics.get(info.name)
-        if queues is None:
-            queues = TopicQueues(info.name, info.topic_id)
-        if len(queues.partitions) < len(info.partitions):
-            queues.is_open = False
-        queues.update(info, cluster)
-        self._appender.set_topic(queues)
+        queues = self.meet(info, cluster)
         self._place_records(topic, queues, now)
         missing = [record.is_for_none_of(queues) for record in topic.records]
         self._lacks_partitions |= any(missing)

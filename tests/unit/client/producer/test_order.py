@@ -1,0 +1,134 @@
+"""What one caller sends to a partition comes in the order in which it was sent, records and tables alike."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ottla.client.config import ProducerConfig, resolve
+from ottla.client.connections import Connections
+from ottla.client.errors import ClientClosed
+from ottla.client.producer.producer import AsyncProducer
+from ottla.client.producer.tables import TableSending
+from ottla.runtime.real import SystemIds
+from ottla.testing import TestBroker
+from ottla.testing.runtime import InlineExecutor, MovableClock
+
+PATIENCE_SECONDS = 30
+DELIVERY_TIMEOUT_MS = 120_000
+SETTINGS: dict[str, Any] = {"buffer_memory": 10_000, "linger_ms": 0, "max_block_ms": 10 * DELIVERY_TIMEOUT_MS}
+TABLE = pa.table({"value": pa.array([b"2", b"3"], pa.binary())})
+
+
+class _Gate(Connections):
+    """Nothing leaves while it is shut."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(resolve(ProducerConfig, bootstrap_servers, None, {}), ids=SystemIds())
+        self.opened = asyncio.Event()
+        self.opened.set()
+
+    def is_open(self, node_id: int) -> bool:
+        return self.opened.is_set() and super().is_open(node_id)
+
+    async def reach(self, node_id: int) -> None:
+        await self.opened.wait()
+        await super().reach(node_id)
+
+
+def _in_thread(work: Callable[..., object], *arguments: object, **named: object) -> None:
+    thread = threading.Thread(target=work, args=arguments, kwargs=named)
+    thread.start()
+    thread.join()
+
+
+async def _send_without_room(producer: AsyncProducer, topic: str, value: bytes) -> Any:
+    """A record whose topic is known, that waits for its room: another thread has taken it for the topic `other`."""
+    appender = producer.engine.appender
+    choose = appender.choose
+
+    def take_the_room(queues: Any) -> None:
+        """The last that happens before the record is put in."""
+        choose(queues)
+        if queues.name == topic:
+            appender.choose = choose
+            _in_thread(producer.send, "other", bytes(appender.available_bytes - 25), partition=0)
+
+    appender.choose = take_the_room
+    producer.send("other", bytes(1000), partition=0)
+    delivery = producer.send(topic, value)
+    await producer.partitions_for(topic)
+    assert appender.available_bytes < 0
+    return delivery
+
+
+@contextlib.asynccontextmanager
+async def _producer_without_room(ottla: TestBroker, clock: MovableClock) -> AsyncIterator[tuple[Any, Any, Any]]:
+    """A producer behind a gate that is shut, and the delivery of the record `1` that waits for room in `t`."""
+    for topic in ("t", "other"):
+        ottla.create_topic(topic)
+    gate = _Gate(ottla.bootstrap_servers)
+    async with AsyncProducer(ottla.bootstrap_servers, network=gate, clock=clock, **SETTINGS) as producer:
+        producer._tables = TableSending(producer.engine, InlineExecutor())
+        await producer.send("other", b"x")
+        gate.opened.clear()
+        yield producer, gate, await _send_without_room(producer, "t", b"1")
+
+
+async def _begun(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+    task = asyncio.create_task(work)
+    await _all_that_need_not_wait()
+    return task
+
+
+async def _all_that_need_not_wait() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_table_comes_behind_records_that_wait_for_room(ottla: TestBroker) -> None:
+    clock = MovableClock()
+
+    async def run() -> None:
+        async with _producer_without_room(ottla, clock) as (producer, gate, first):
+            sending = await _begun(producer.send_table("t", TABLE, value="value"))
+            clock.advance(DELIVERY_TIMEOUT_MS)
+            gate.opened.set()
+            await _all_that_need_not_wait()
+            # In place of the timer, which does not notice that the clock was moved.
+            await producer.flush()
+            table = await sending
+            last = producer.send("t", b"4")
+            assert [(await first).offset, (await table).ranges[0].first_offset, (await last).offset] == [0, 1, 3]
+
+    asyncio.run(run())
+    assert [record.value for record in ottla.records("t")] == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_table_that_waits_for_records_before_it_ends_with_the_producer(ottla: TestBroker) -> None:
+    async def run() -> None:
+        async with _producer_without_room(ottla, MovableClock()) as (producer, _, first):
+            sending = await _begun(producer.send_table("t", TABLE, value="value"))
+            await producer.close(0)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                for waiting in (sending, first):
+                    with pytest.raises(ClientClosed, match="was closed"):
+                        await waiting
+
+    asyncio.run(run())
+
+
+def test_a_flush_ends_with_the_producer(ottla: TestBroker) -> None:
+    async def run() -> None:
+        async with _producer_without_room(ottla, MovableClock()) as (producer, _, first):
+            flushing = await _begun(producer.flush())
+            await producer.close(0)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await flushing
+            assert first.done()
+
+    asyncio.run(run())
