@@ -96,6 +96,21 @@ class Prefetch:
                 self.buffered_bytes -= chunk.release()
             self._tell_of_room()
 
+    def cut(self, state: PartitionState, position: Position) -> None:
+        """The log was cut there, below what was handed out, and is read on from there. What the user is done with ends
+        there as well. What it still works on is done when it comes back, and not before: the chunk that this was in
+        would tell of offsets that are no more, so another one, without records, stands for it."""
+        with self._lock:
+            settled_offset = state.settled_offset
+            state.stand_at(position)
+            if settled_offset < position.offset:
+                in_work = Chunk(
+                    state.topic, state.partition, position.offset, position.offset, memoryview(b""), (), position.epoch
+                )
+                in_work.settled_offset = settled_offset
+                state.lead = in_work
+                self._touched.append(in_work)
+
     def hold(self, state: PartitionState) -> None:
         """Hand out nothing of a partition for now. What may stay long must not keep whole answers in memory."""
         with self._lock:

@@ -334,7 +334,7 @@ class Supply:
             elif verdict.drop_buffered:
                 self._prefetch.forget(state)
             elif verdict.go_to is not None:
-                state.stand_at(verdict.go_to)
+                self._prefetch.cut(state, verdict.go_to)
             elif verdict.is_reset:
                 self.reset(state)
             elif verdict.error is not None:

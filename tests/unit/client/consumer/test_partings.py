@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -305,31 +305,63 @@ def test_a_topic_that_was_deleted_is_given_back(broker: TestBroker, protocol: st
 # A log that was cut
 
 
-def test_a_record_that_is_worked_on_is_not_done_because_a_new_leader_lacks_what_follows(broker: TestBroker) -> None:
+def lose_the_last_record(broker: TestBroker) -> None:
+    broker.stop()
+    (log,) = (broker.directory / "orders-0").glob("*.log")
+    whole = log.read_bytes()
+    log.write_bytes(whole[: sum(header.size_bytes for header in scan_headers(whole)[:2])])
+    broker.start()
+    broker.produce("orders", "another")
+
+
+@asynccontextmanager
+async def reader_of_a_log_that_is_cut(
+    broker: TestBroker, handed_out: int
+) -> AsyncIterator[AsyncConsumer[bytes, bytes]]:
+    """The user works on some of three records; the last of those is not in the log any more, but another one is."""
+    async with consumer_of(broker, reconnect_backoff_ms=10, retry_backoff_ms=10) as consumer:
+        consumer.assign([PLACE])
+        assert len(await consumer.poll(PATIENCE_SECONDS, handed_out)) == handed_out
+        state = consumer._core.assignment.state(PLACE)
+        await until(lambda: state.fetch_offset == 3)
+        version = state.version
+        await asyncio.to_thread(lose_the_last_record, broker)
+        await until(lambda: state.version > version and state.phase is Phase.FETCHING and state.fetch_offset == 3)
+        yield consumer
+
+
+@pytest.mark.parametrize("handed_out", [1, 3], ids=["what-follows", "what-it-got"])
+def test_a_record_that_is_worked_on_is_not_done_because_a_new_leader_lacks_some(
+    broker: TestBroker, handed_out: int
+) -> None:
     """What was buffered behind it is given up; that the user came back is not said by anybody."""
-
-    def lose_the_last_record() -> None:
-        broker.stop()
-        (log,) = (broker.directory / "orders-0").glob("*.log")
-        whole = log.read_bytes()
-        log.write_bytes(whole[: sum(header.size_bytes for header in scan_headers(whole)[:2])])
-        broker.start()
-        broker.produce("orders", "another")
-
-    async def fail() -> None:
-        async with consumer_of(broker, reconnect_backoff_ms=10, retry_backoff_ms=10) as consumer:
-            consumer.assign([PLACE])
-            assert [record.offset for record in await consumer.poll(PATIENCE_SECONDS, 1)] == [0]
-            state = consumer._core.assignment.state(PLACE)
-            await until(lambda: state.fetch_offset == 3)
-            version = state.version
-            await asyncio.to_thread(lose_the_last_record)
-            await until(lambda: state.version > version and state.phase is Phase.FETCHING and state.fetch_offset == 3)
-            raise WorkFailed
 
     async def work() -> None:
         with pytest.raises(WorkFailed):
-            await fail()
+            async with reader_of_a_log_that_is_cut(broker, handed_out):
+                raise WorkFailed
         assert not await committed(broker)
+
+    run(work())
+
+
+def test_who_comes_back_is_done_up_to_where_the_log_was_cut(broker: TestBroker) -> None:
+    async def work() -> None:
+        async with reader_of_a_log_that_is_cut(broker, 3) as consumer:
+            consumer.pause([PLACE])
+            assert not await consumer.poll(0)
+            await consumer.close(settled_only=True)
+        assert await committed(broker) == 2
+
+    run(work())
+
+
+def test_what_a_new_leader_has_in_place_of_it_is_read(broker: TestBroker) -> None:
+    async def work() -> None:
+        async with reader_of_a_log_that_is_cut(broker, 3) as consumer:
+            assert [(record.offset, record.value) for record in await consumer.poll(PATIENCE_SECONDS)] == [
+                (2, b"another")
+            ]
+        assert await committed(broker) == 3
 
     run(work())
