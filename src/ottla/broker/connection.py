@@ -9,7 +9,7 @@ What must stay true:
 - A frame's memory belongs to the connection only until `dispatch` returns: whoever keeps bytes copies them.
 - Nothing grows without bound. While `PARKED_LIMIT` answers are waiting, or the requests they answer have more
   than `PARKED_LIMIT_BYTES`, or the outbox is full, the socket is not read: the kernel's window makes the client wait.
-- Of what a request brings to others (`due_answers`), a few answers leave before its own, and the rest soon after.
+- Of what a request brings to others (`due_answers`), four answers at most leave before its own, the rest soon after.
 - A client that is above a quota is not read either until its time is over (`mute`); its answers leave all the same.
 - Only this connection pays for what its client does: any error here closes this socket and nothing else.
 """
