@@ -17,6 +17,10 @@ from ottla.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 
+_OURS = (
+    "the answer of broker {} could not be carried out: {!r}. The records may be written; this is a fault of the client"
+)
+
 
 class Courier:
     """`landed` is called after every answer and for every connection that was made, for a turn of the sender.
@@ -95,13 +99,17 @@ class Courier:
             self._failed(shipment, OttlaError(f"the request could not be sent: {error}"))
 
     def _answered(self, shipment: Shipment, response: ProduceResponse | None) -> None:
+        """Whatever comes of it, nobody who waits for the records is left behind."""
         try:
             self._sender.answered(shipment, response, self._clock.monotonic())
+            if response is not None and response.node_endpoints:
+                self._learn_leaders(shipment, response)
         except OttlaError as error:
             logger.warning("an answer of broker %d: %s", shipment.node_id, error)
             self._sender.unanswered(shipment, error, self._clock.monotonic())
-        if response is not None and response.node_endpoints:
-            self._learn_leaders(shipment, response)
+        except Exception as error:
+            logger.exception("an answer of broker %d could not be carried out", shipment.node_id)
+            self._sender.abandon(shipment, OttlaError(_OURS.format(shipment.node_id, error)))
         self._turn()
 
     def _learn_leaders(self, shipment: Shipment, response: ProduceResponse) -> None:

@@ -285,6 +285,12 @@ class Sender:
         for batch in shipment.unsettled():
             self._unanswered(batch, error, now)
 
+    def abandon(self, shipment: Shipment, error: OttlaError) -> None:
+        """The answer could not be carried out: what it did not settle may be written, and is not sent again."""
+        for batch in shipment.unsettled():
+            batch.may_be_written = True
+            self._give_up(batch, error)
+
     def _landed(self, shipment: Shipment) -> None:
         self._progress = True
         self._large_in_flight -= shipment.is_large
