@@ -1,5 +1,6 @@
 """The end of the sync clients, which several may ask for."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -104,8 +105,37 @@ def test_a_listener_that_closes_the_consumer_which_is_closing_does_not_wait_for_
     assert ottla.faults.requests("LEAVE_GROUP") == 1
 
 
-def test_several_threads_close_an_admin_client(ottla: TestBroker) -> None:
-    for _ in range(5):
-        admin = Admin(ottla.bootstrap_servers)
-        closers = [Closer(admin.close) for _ in range(4)]
-        assert all(closer.ends() for closer in closers)
+class SlowNetwork:
+    """Takes as long to close as it is told to."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self.is_closing = threading.Event()
+        self.may_end = threading.Event()
+        self.is_closed = False
+
+    async def close(self) -> None:
+        self.is_closing.set()
+        await asyncio.to_thread(self.may_end.wait, 20)
+        await self._network.close()
+        self.is_closed = True
+
+
+def test_who_closes_an_admin_client_that_is_being_closed_waits_until_it_is(ottla: TestBroker) -> None:
+    admin = Admin(ottla.bootstrap_servers)
+    client: Any = admin._client
+    network = client._network = SlowNetwork(client._network)
+    first = Closer(admin.close)
+    assert network.is_closing.wait(20)
+    was_closed: list[bool] = []
+
+    def close_and_look() -> None:
+        admin.close()
+        was_closed.append(network.is_closed)
+
+    second = Closer(close_and_look)
+    wait_for(lambda: client._closing._ended._waiters or not second.is_alive())
+    network.may_end.set()
+    assert first.ends()
+    assert second.ends()
+    assert was_closed == [True]
