@@ -19,7 +19,7 @@ from ottla.cli.connecting import (
     target,
 )
 from ottla.cli.output import Output, size_text, table_of
-from ottla.cli.running import FAILED, WRONG, CommandFailed, tell_error
+from ottla.cli.running import FAILED, WRONG, CommandFailed, drop_output, tell_error
 
 if TYPE_CHECKING:
     from ottla.pipelines.frame.pipeline import Pipeline
@@ -302,7 +302,7 @@ def guarded(work: Callable[[], None], output: Output) -> None:
 
     from ottla.client.errors import ConfigError, OttlaError
     from ottla.pipelines.frame.catalogue import UnknownPipeline
-    from ottla.pipelines.frame.telling import PipelineError, first_line
+    from ottla.pipelines.frame.telling import PipelineError, first_line, system_failure
 
     gc.enable()
     try:
@@ -312,6 +312,13 @@ def guarded(work: Callable[[], None], output: Output) -> None:
         raise typer.Exit(WRONG) from None
     except (CommandFailed, OttlaError, PipelineError) as error:
         tell_error(first_line(str(error)), output)
+        raise typer.Exit(FAILED) from None
+    except BrokenPipeError:
+        # Whoever reads has seen enough.
+        drop_output()
+        raise typer.Exit from None
+    except OSError as error:
+        tell_error(system_failure(error), output)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         raise typer.Exit(0) from None

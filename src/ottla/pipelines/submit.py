@@ -15,7 +15,7 @@ from ottla.pipelines.frame import catalogue
 from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
 from ottla.pipelines.frame.place import Place, absolute
 from ottla.pipelines.frame.progress import Progress
-from ottla.pipelines.frame.telling import PipelineError, first_line
+from ottla.pipelines.frame.telling import PipelineError, first_line, system_failure
 from ottla.runtime.properties import parse_properties
 
 
@@ -53,6 +53,9 @@ def main(arguments: Sequence[str]) -> int:
             carry_out(order, feeder, _tell, stop)
     except (OttlaError, PipelineError) as error:
         sys.stderr.write(f"ottla: {first_line(str(error))}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"ottla: {system_failure(error)}\n")
         return 1
     return 0
 

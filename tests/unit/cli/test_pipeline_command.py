@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -143,6 +144,37 @@ def test_all_ways_to_run_take_the_same_place(data: str, tmp_path: Path, monkeypa
     assert by_command.data == by_submit.data == absolute(data)
     assert (by_command.most_per_batch, by_submit.most_per_batch, limited.most_per_batch) == (None, None, 5000)
     assert not (tmp_path / "hdfs:").exists()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
+def test_where_the_disk_fails_it_says_so_and_what_to_do(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code), "/data/checkpoints/offsets")
+
+    monkeypatch.setattr("ottla.cli.pipeline_run.fed", fail)
+    monkeypatch.setattr("ottla.pipelines.submit.fed", fail)
+    done = CliRunner().invoke(app, ["pipeline", "run", "campaign"])
+    assert (done.exit_code, submit.main(["campaign"])) == (1, 1)
+    for told in (done.stderr, capsys.readouterr().err):
+        assert f"/data/checkpoints/offsets: {os.strerror(code)}; " in told.replace("\n", " ")
+        assert "--data" in told
+        assert "Traceback" not in told
+
+
+def test_who_reads_no_further_ends_a_command_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    monkeypatch.setattr("ottla.cli.pipeline_run.fed", fail)
+    monkeypatch.setattr("ottla.cli.pipeline.drop_output", lambda: None)
+    done = CliRunner().invoke(app, ["pipeline", "run", "campaign"])
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ("60s", 60.0), ("5m", 300.0), ("1h", 3600.0)])

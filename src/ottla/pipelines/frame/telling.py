@@ -1,6 +1,7 @@
 """Errors of a run as people want to read them: one sentence, and what to do next."""
 
 import contextlib
+import errno
 import re
 from collections.abc import Iterator
 
@@ -31,6 +32,16 @@ def first_line(text: str) -> str:
 def reason(error: BaseException) -> str:
     """The same of an error; of one of Java's, what Java says."""
     return first_line(str(getattr(error, "java_exception", error)))
+
+
+def system_failure(error: OSError) -> str:
+    """One of the machine's, such as a full disk: what failed, where, and what to do next."""
+    where = "" if error.filename is None else f"{error.filename}: "
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "free some space, or choose another place with --data, and start it again: it goes on where it was"
+    else:
+        advice = "see that the place of --data can be written to, or choose another, and start it again"
+    return f"reading or writing failed: {where}{error.strerror or error}; {advice}"
 
 
 @contextlib.contextmanager
