@@ -102,6 +102,7 @@ class Core:
         self.is_subscribed = False
         self._is_closing = False
         self._ends_at = float("inf")
+        self._parting: asyncio.Timeout | None = None
         self._kept: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -279,11 +280,21 @@ class Core:
         settled = self.positions(settled=True)
         leaving = {partition: settled[partition] for partition in partitions if partition in settled}
         left = max(self._ends_at - self.clock.monotonic(), _LEAST_COMMIT_SECONDS)
-        try:
-            await self.commit_changed(leaving, min(left, _PARTING_COMMIT_SECONDS))
-        except (CommitFailed, BrokerUnavailable):
-            # Whoever gets the partitions reads again from the last commit: at least once is kept.
-            return
+        seconds = min(left, _PARTING_COMMIT_SECONDS)
+        # Else whoever gets the partitions reads again from the last commit: at least once is kept.
+        with suppress(CommitFailed, BrokerUnavailable, TimeoutError):
+            async with asyncio.timeout(seconds) as self._parting:
+                try:
+                    await self.commit_changed(leaving, seconds)
+                finally:
+                    self._parting = None
+
+    def _shorten_parting(self, seconds: float) -> None:
+        """A commit that a rebalance began in an earlier call has no more time than the close that waits for it."""
+        parting = self._parting
+        if parting is not None and not parting.expired():
+            ends_at = asyncio.get_running_loop().time() + seconds
+            parting.reschedule(min(ends_at, parting.when() or ends_at))
 
     async def _tick(self) -> None:
         """Commit by interval, and tell the group that the user comes back, record by record."""
@@ -332,6 +343,7 @@ class Core:
         self._is_closing = True
         self.attention.wake()
         self._ends_at = deadline = self.clock.monotonic() + timeout_seconds
+        self._shorten_parting(max(timeout_seconds, _LEAST_COMMIT_SECONDS))
         refusal = None
         await _stop(self._ticking)
         if self._kept:

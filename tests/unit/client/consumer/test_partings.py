@@ -276,6 +276,30 @@ def test_a_close_ends_in_its_time_where_no_commit_is_taken(broker: TestBroker) -
     run(work())
 
 
+def test_a_close_ends_in_its_time_where_a_poll_that_was_cancelled_began_a_commit(broker: TestBroker) -> None:
+    async def work() -> None:
+        consumer = consumer_of(broker)
+        await consumer.start()
+        async with consumer_of(broker) as other:
+            consumer.subscribe(["orders"])
+            await polled(consumer, 3)
+            broker.faults.error("OFFSET_COMMIT", "COORDINATOR_LOAD_IN_PROGRESS", times=None)
+            other.subscribe(["orders"])
+            joining = asyncio.create_task(other.poll(PATIENCE_SECONDS))
+            await until(lambda: consumer._core.attention.is_wanted)
+            polling = asyncio.create_task(consumer.poll(PATIENCE_SECONDS))
+            await until(lambda: broker.faults.requests("OFFSET_COMMIT"))
+            for task in (polling, joining):
+                task.cancel()
+                await asyncio.wait([task])
+            async with asyncio.timeout(5.0):
+                await consumer.close(timeout=0.2)
+            broker.faults.clear()
+        assert await members_of(broker) == 0
+
+    run(work())
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_topic_that_was_deleted_is_given_back(broker: TestBroker, protocol: str) -> None:
     """Nobody waits for its offsets to be committed, and no call fails for it."""
