@@ -202,6 +202,8 @@ class Engine:
     # Turns.
 
     def _cluster_changed(self, old: Cluster, new: Cluster) -> None:
+        # Before the sender learns of it, which sends to whatever is there.
+        self.unknown_topics.grow(new)
         self.cluster = new
         self._idle_topics.look(self._clock.monotonic())
         self._turn()

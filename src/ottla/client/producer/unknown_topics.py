@@ -4,6 +4,7 @@
 
 What must stay true:
 - A topic that the appender knows is not open while records wait here that could be put in: all others come behind them.
+  So its partitions become more only with the lock held, in the same moment in which it is closed for what waits.
 - A topic is watched once while records of it wait. Then one that exists is left to `IdleTopics`, without a moment in
   which nobody watches it: the leaders of records that were put in but not sent would be forgotten.
 - After `give_up_all` of a producer that is closed nothing is added: nobody would end it.
@@ -250,6 +251,13 @@ class UnknownTopics:
             queues.update(info, cluster)
             self._appender.set_topic(queues)
             return queues
+
+    def grow(self, cluster: Cluster) -> None:
+        """Partitions became more: `look` puts in what waits for them, and until then others wait behind that."""
+        for name, queues in list(self._appender.topics.items()):
+            info = cluster.topics.get(name)
+            if info is not None and len(info.partitions) > len(queues.partitions):
+                self.meet(info, cluster)
 
     def _append(self, topic: _Topic, info: TopicInfo, cluster: Cluster, now: float) -> None:
         """Put the records in. Everybody else's come after them: to those the topic is not open before, and `add` wants

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ottla import AsyncAdmin
+from ottla.client.cluster import Cluster
 from ottla.client.config import ProducerConfig, resolve
 from ottla.client.connections import Connections
 from ottla.client.errors import ClientClosed
@@ -99,10 +102,11 @@ def test_a_table_comes_behind_records_that_wait_for_room(ottla: TestBroker) -> N
             clock.advance(DELIVERY_TIMEOUT_MS)
             gate.opened.set()
             await _all_that_need_not_wait()
-            # In place of the timer, which does not notice that the clock was moved.
+            # Flushes stand for the timer, which does not notice that the clock was moved.
             await producer.flush()
             table = await sending
             last = producer.send("t", b"4")
+            await producer.flush()
             assert [(await first).offset, (await table).ranges[0].first_offset, (await last).offset] == [0, 1, 3]
 
     asyncio.run(run())
@@ -132,3 +136,54 @@ def test_a_flush_ends_with_the_producer(ottla: TestBroker) -> None:
             assert first.done()
 
     asyncio.run(run())
+
+
+class _Interrupted:
+    """A sender; just before and just after its next turn, another thread does something."""
+
+    def __init__(self, sender: Any, *works: Callable[[], object]) -> None:
+        self._sender = sender
+        self._works = list(works)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sender, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_sender", "_works"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._sender, name, value)
+
+    def turn(self, now: float) -> Any:
+        works, self._works = self._works, []
+        for work in works[:1]:
+            _in_thread(work)
+        result = self._sender.turn(now)
+        for work in works[1:]:
+            _in_thread(work)
+        return result
+
+
+def test_records_for_a_partition_that_becomes_known_meanwhile_keep_their_order(ottla: TestBroker) -> None:
+    ottla.create_topic("t")
+    network = Connections(resolve(ProducerConfig, ottla.bootstrap_servers, None, {"metadata_max_age_ms": 100}))
+    producer = AsyncProducer(ottla.bootstrap_servers, network=network)
+    sends = [functools.partial(producer.send, "t", b"%d" % number, partition=1) for number in range(2)]
+
+    def changed(old: Cluster, new: Cluster) -> None:
+        """The producer is told after this."""
+        if "t" in new.topics and len(new.topics["t"].partitions) == 2:
+            sender: Any = _Interrupted(producer.engine.sender, *sends)
+            producer.engine.sender = sender
+
+    async def run() -> None:
+        network.on_cluster(changed)
+        async with producer, AsyncAdmin(ottla.bootstrap_servers) as admin:
+            await producer.send("t", b"x")
+            (await admin.create_partitions({"t": 2})).raise_for_errors()
+            while len(network.cluster.topics["t"].partitions) < 2:
+                await network.updated(network.cluster, PATIENCE_SECONDS)
+            await producer.flush(PATIENCE_SECONDS)
+
+    asyncio.run(run())
+    assert [record.value for record in ottla.records("t", 1)] == [b"0", b"1"]
