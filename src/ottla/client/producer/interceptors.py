@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from ottla.client.producer.waiting import call
 from ottla.client.types import RecordMetadata
 
 logger = logging.getLogger(__name__)
@@ -50,14 +51,8 @@ class Interceptors:
         def tell(metadata: RecordMetadata | None, error: Exception | None) -> None:
             for one in self._given:
                 see = getattr(one, "on_acknowledgement", None)
-                if see is None:
-                    continue
-                try:
-                    see(metadata, error)
-                except KeyboardInterrupt:
-                    raise
-                except BaseException:
-                    logger.exception("an interceptor failed in on_acknowledgement")
+                if see is not None:
+                    call(see, metadata, error, told="an interceptor failed in on_acknowledgement")
             if on_delivery is not None:
                 on_delivery(metadata, error)
 

@@ -82,7 +82,7 @@ class WaitingRecords(twin.RecordBuffer):
         yield from future
 
 
-def call(callback: Callable[..., object], *arguments: object) -> None:
+def call(callback: Callable[..., object], *arguments: object, told: str = "a delivery callback failed") -> None:
     """Call what a user gave; what it raises is told in the log, and harms nobody else. So is `sys.exit()`, which could
     end no more than the loop, on which others wait."""
     try:
@@ -90,4 +90,4 @@ def call(callback: Callable[..., object], *arguments: object) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException:
-        logger.exception("a delivery callback failed")
+        logger.exception(told)
