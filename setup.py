@@ -39,6 +39,7 @@ HOT_MODULES = (
     "ottla.broker.vigil",
     "ottla.client.connections",
     "ottla.client.connections_answers",
+    "ottla.client.connections_frames",
     "ottla.client.connections_link",
     "ottla.client.connections_versions",
     "ottla.client.connections_waiting",

@@ -12,6 +12,7 @@
 | `connections_parting`      | closing a socket without losing what has no answer                                   |
 | `connections_waiting`      | requests without an answer yet                                                       |
 | `connections_answers`      | from the bytes of a frame to an answer                                               |
+| `connections_frames`       | from bytes to frames                                                                 |
 | `connections_memory`       | memory for large answers                                                             |
 | `connections_versions`     | the version of a request that both sides have                                        |
 

@@ -2,12 +2,12 @@
 
     ask -> encode -> send now, or when the socket takes more
                                      |
-    future <- decode <- cut frames <- receive: small answers through one buffer, large ones into memory of their own
+    future <- decode <- take frames <- receive, where the next frame is to be (`connections_frames`)
 
 What must stay true:
 - Answers come in the order of the requests. One with another correlation id ends the connection.
-- A large answer is received into memory of its own, allocated once its length is known, and decoded in place: the
-  record data in it are views of that memory.
+- An answer is decoded in place: the record data in it are views of its frame's memory.
+- All frames that came are cut before the first is answered: whoever is told may ask the next question in that call.
 - A request that is given up leaves its place in the queue: its answer, if it still comes, is skipped. A broker that
   owes an answer for longer than `request.timeout.ms` is given up as a whole, as the answers behind it wait too.
 - A request that has no answer is done when its last byte was handed to the system. A broker that takes it not within
@@ -27,8 +27,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ottla.client.connections_answers import bad_length, copy_of, decode_answer
-from ottla.client.connections_memory import FrameMemory
+from ottla.client.connections_answers import copy_of, decode_answer
+from ottla.client.connections_frames import Frames
 from ottla.client.connections_versions import Plan, Versions
 from ottla.client.connections_waiting import Prompt, Tellings, Waiting
 from ottla.client.errors import BrokerUnavailable, InvalidAnswer, OttlaError
@@ -39,8 +39,6 @@ from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.framing import MERGE_BELOW_BYTES, merge_small
 from ottla.protocol.message import Request
 
-SMALL_BUFFER_BYTES = 64 * 1024
-OWN_MEMORY_ABOVE_BYTES = 16 * 1024
 TURN_BYTES = 8 * 1024 * 1024
 MOST_PARTS = 512
 
@@ -55,16 +53,11 @@ class Connection:
     """Belongs to the loop it was made in. `name` is host:port, for texts; `lost` is called once, when it has ended."""
 
     __slots__ = (
-        "_buffer",
         "_correlation_id",
-        "_filled",
+        "_frames",
         "_is_tls",
-        "_large",
-        "_large_filled",
-        "_limit_bytes",
         "_loop",
         "_lost",
-        "_memory",
         "_one_by_one",
         "_outbox",
         "_receiving",
@@ -107,14 +100,9 @@ class Connection:
         self._is_tls = isinstance(sock, ssl.SSLSocket)
         # Neither TLS nor Windows can send several pieces in one call.
         self._one_by_one = self._is_tls or not hasattr(sock, "sendmsg")
-        self._limit_bytes = limit_bytes
         self._request_timeout = request_timeout_seconds
         self._lost = lost
-        self._buffer = memoryview(bytearray(SMALL_BUFFER_BYTES))
-        self._filled = 0
-        self._memory = FrameMemory()
-        self._large: memoryview | None = None
-        self._large_filled = 0
+        self._frames = Frames(limit_bytes)
         self._waiting: deque[Waiting] = deque()
         self.tellings = Tellings()
         self._outbox: deque[Part] = deque()
@@ -249,7 +237,7 @@ class Connection:
         self._receiving = True
         try:
             while turn < TURN_BYTES:
-                room = self._room()
+                room = self._frames.room()
                 received = self._socket.recv_into(room)
                 if not received:
                     self.end(self._gone())
@@ -275,55 +263,13 @@ class Connection:
         if self.ended_by is None:
             self._on_readable()
 
-    def _room(self) -> memoryview:
-        if self._large is not None:
-            return self._large[self._large_filled :]
-        return self._buffer[self._filled :] if self._filled else self._buffer
-
     def _received(self, count: int) -> None:
-        large = self._large
-        if large is None:
-            self._filled += count
-            self._cut_frames()
-            return
-        self._large_filled += count
-        if self._large_filled == len(large):
-            self._large = None
-            self._answer(large)
-
-    def _cut_frames(self) -> None:
-        """Take the whole frames out of the buffer; what is left of the last one moves to the front, or elsewhere.
-
-        Only then they are answered: whoever is told may ask the next question before this returns.
-        """
-        buffer, position, end = self._buffer, 0, self._filled
-        frames: list[memoryview] = []
-        problem: InvalidAnswer | None = None
-        while end - position >= 4:
-            (size,) = _INT32.unpack_from(buffer, position)
-            if not 4 <= size <= self._limit_bytes:
-                beginning = bytes(buffer[position : min(end, position + 5)])
-                problem = InvalidAnswer(bad_length(beginning, size, self._limit_bytes))
-                break
-            start, stop = position + 4, position + 4 + size
-            if stop > end:
-                if size > OWN_MEMORY_ABOVE_BYTES:
-                    self._large = self._memory.lend(size)
-                    self._large_filled = end - start
-                    self._large[: end - start] = buffer[start:end]
-                    position = end
-                break
-            frames.append(memoryview(bytes(buffer[start:stop])))
-            position = stop
-        left = end - position
-        if position and left:
-            buffer[:left] = bytes(buffer[position:end])
-        self._filled = left
-        for frame in frames:
+        frames = self._frames
+        for frame in frames.take(count):
             if self.ended_by is None:
                 self._answer(frame)
-        if problem is not None:
-            raise problem
+        if frames.problem is not None:
+            raise frames.problem
 
     def _answer(self, frame: memoryview) -> None:
         if not self._waiting:
@@ -409,7 +355,7 @@ class Connection:
             self._timer = None
         self._socket.close()
         self._outbox.clear()
-        self._large = None
+        self._frames.give_up()
         waiting, self._waiting = self._waiting, deque()
         # Whoever is told at once may ask again at once: not on this connection.
         self._lost(self)
