@@ -4,7 +4,7 @@ The hot path of the broker is one call, `inspect_batches`: all headers of a buff
 """
 
 from ottla.records._twin import IS_NATIVE, announced, twin
-from ottla.records.arrow import binary_column, encode_rows, from_arrow, to_arrow
+from ottla.records.arrow import ArrowRows, binary_column, encode_rows, from_arrow, to_arrow
 from ottla.records.batches import (
     HEADER_BYTES,
     BatchBuilder,
@@ -37,6 +37,7 @@ __all__ = [
     "HEADER_BYTES",
     "IS_NATIVE",
     "MAX_DECOMPRESSED_BYTES",
+    "ArrowRows",
     "BatchBuilder",
     "BatchFilter",
     "BatchHeader",

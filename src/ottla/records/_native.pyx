@@ -11,7 +11,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from ottla.records import errors
 from ottla.records.codec import Codec
@@ -73,6 +73,7 @@ cdef extern from "_wire.h" nogil:
     int ottla_next_header(const uint8_t **cursor, const uint8_t *end, ottla_header *out)
     void ottla_walk_begin(ottla_walk *walk, const uint8_t *payload, size_t size, int64_t count, int64_t base_offset,
                           int64_t base_timestamp, int64_t max_timestamp, int has_log_append_time)
+    bint ottla_walk_can_hold(const ottla_walk *walk)
     int ottla_walk_next(ottla_walk *walk)
     bint ottla_is_utf8(const uint8_t *at, int32_t size)
 

@@ -1,16 +1,118 @@
-# From records to Arrow buffers, without a Python object for a record and without the GIL.
+# From records to Arrow buffers, without a Python object for a record and, but for making room, without the GIL.
 #
-# A payload bounds what its records can hold, so room for keys, values and rows is made once for each batch and the
-# loop only copies. Memory that is reserved and not used is never touched, and is given back at the end.
+# A payload bounds what its records can hold, so room for values and rows is made once for each batch and the loop
+# (`_columns.h`) only copies.
+#
+# Large pieces of memory come from those that earlier tables were in, if nobody has them any more: what comes fresh
+# from the system is cleared and mapped page by page, and taken away from all processors when it is given back. That
+# takes as long as filling it. The GIL guards what is kept, and there is never more than `_MOST_KEPT_BYTES` of it.
 
 from cpython.buffer cimport PyBuffer_FillInfo
 
+cdef extern from "_columns.h" nogil:
+    int OTTLA_SLACK
+    int OTTLA_SMALLEST_RECORD
+
+    ctypedef struct ottla_block:
+        uint8_t *data
+        int64_t size
+        int64_t capacity
+
+    ctypedef struct ottla_binary:
+        ottla_block data
+        ottla_block offsets
+        ottla_block validity
+        int64_t rows
+        int64_t nulls
+
+    ctypedef struct ottla_columns:
+        ottla_binary key
+        ottla_binary value
+        ottla_block offset
+        ottla_block timestamp
+        ottla_block timestamp_type
+        ottla_block header_offsets
+        int64_t first_offset
+        int64_t end_offset
+        int64_t factor
+
+    uint8_t *ottla_memory(uint8_t *data, int64_t before, int64_t after)
+    int ottla_block_grow(ottla_block *block, int64_t capacity)
+    int ottla_block_room(ottla_block *block, int64_t more)
+    int ottla_binary_room(ottla_binary *column, int64_t rows, int64_t bytes)
+    int ottla_binary_put(ottla_binary *column, const uint8_t *data, int32_t size, int has_slack)
+    int ottla_put_rows(ottla_columns *to, ottla_walk *walk, int32_t timestamp_type, int with_headers,
+                       int32_t header_rows)
+
+cdef enum:
+    _LEAST_KEPT_BYTES = 131072
+    _MOST_KEPT_BYTES = 33554432
+    _MOST_KEPT = 48
+
+ctypedef struct Kept:
+    uint8_t *data
+    int64_t capacity
+
+cdef Kept _kept[_MOST_KEPT]
+cdef int _kept_count = 0
+cdef int64_t _kept_bytes = 0
+
+
+cdef void _forget(int index) noexcept:
+    """The memory is no longer kept; those behind it move up, so that the first one is the oldest."""
+    global _kept_count, _kept_bytes
+    _kept_count -= 1
+    _kept_bytes -= _kept[index].capacity
+    memmove(&_kept[index], &_kept[index + 1], (_kept_count - index) * sizeof(Kept))
+
+
+cdef void _let_go(uint8_t *data, int64_t capacity) noexcept:
+    """Keep memory that nobody has any more for the next table, or give it back. The oldest make room."""
+    global _kept_count, _kept_bytes
+    if capacity < _LEAST_KEPT_BYTES or capacity > _MOST_KEPT_BYTES:
+        ottla_memory(data, capacity, 0)
+        return
+    while _kept_count == _MOST_KEPT or _kept_bytes + capacity > _MOST_KEPT_BYTES:
+        ottla_memory(_kept[0].data, _kept[0].capacity, 0)
+        _forget(0)
+    _kept[_kept_count].data = data
+    _kept[_kept_count].capacity = capacity
+    _kept_count += 1
+    _kept_bytes += capacity
+
+
+cdef int _reserve(ottla_block *block, int64_t total) except -1:
+    """Room for so many bytes in all: of an empty block, the smallest kept one that has it and is not much larger."""
+    cdef int64_t step = _LEAST_KEPT_BYTES // 16
+    cdef int best = -1
+    cdef int index
+    if total <= block.capacity:
+        return 0
+    if block.data == NULL and total >= _LEAST_KEPT_BYTES:
+        for index in range(_kept_count):
+            if total <= _kept[index].capacity <= total + total // 4:
+                if best < 0 or _kept[index].capacity < _kept[best].capacity:
+                    best = index
+        if best >= 0:
+            block.data = _kept[best].data
+            block.capacity = _kept[best].capacity
+            _forget(best)
+            return 0
+        # Tables differ a little in size: rounded up by an eighth at most, the memory of one fits the next.
+        while step * 16 <= total:
+            step *= 2
+        total = (total + step - 1) // step * step
+    if ottla_block_grow(block, max(total, 2 * block.capacity)):
+        raise MemoryError()
+    return 0
+
 
 cdef class ArrowBuffer:
-    """Memory handed over to Arrow: readable as a buffer, freed when the last reader lets go."""
+    """Memory handed over to Arrow: readable as a buffer, let go when the last reader lets go."""
 
-    cdef void *_data
+    cdef uint8_t *_data
     cdef Py_ssize_t _size
+    cdef int64_t _capacity
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self._data, self._size, 1, flags)
@@ -19,79 +121,27 @@ cdef class ArrowBuffer:
         return self._size
 
     def __dealloc__(self):
-        free(self._data)
+        _let_go(self._data, self._capacity)
 
 
-ctypedef struct Grown:
-    uint8_t *data
-    int64_t size
-    int64_t capacity
+cdef ArrowBuffer _hand_over(ottla_block *block):
+    """The memory as an object of its own; the block is empty afterwards.
 
-
-cdef int _room(Grown *buffer, int64_t more) noexcept nogil:
-    cdef int64_t capacity
-    cdef uint8_t *data
-    if buffer.size + more <= buffer.capacity:
-        return OTTLA_OK
-    capacity = max(buffer.capacity * 2, buffer.size + more, 64)
-    data = <uint8_t *>realloc(buffer.data, capacity)
-    if data == NULL:
-        return OTTLA_MEMORY
-    buffer.data = data
-    buffer.capacity = capacity
-    return OTTLA_OK
-
-
-cdef ArrowBuffer _hand_over(Grown *buffer):
-    """The memory as an object of its own, cut to size; the buffer is empty afterwards."""
+    A user may have it for long: no more than half of it is unused. What is unused was mostly never touched.
+    """
     cdef ArrowBuffer owner = ArrowBuffer.__new__(ArrowBuffer)
-    cdef void *cut = realloc(buffer.data, max(buffer.size, 1))
-    if cut == NULL:
-        raise MemoryError()
-    owner._data = cut
-    owner._size = buffer.size
-    buffer.data = NULL
-    buffer.size = buffer.capacity = 0
+    if block.capacity < _LEAST_KEPT_BYTES or block.capacity > 2 * block.size:
+        if ottla_block_grow(block, max(block.size, 1)):
+            raise MemoryError()
+    owner._data = block.data
+    owner._size = block.size
+    owner._capacity = block.capacity
+    block.data = NULL
+    block.size = block.capacity = 0
     return owner
 
 
-ctypedef struct Binary:
-    Grown data
-    Grown offsets
-    Grown validity
-    int64_t rows
-    int64_t nulls
-
-
-cdef int _binary_room(Binary *column, int64_t rows, int64_t data_bytes) noexcept nogil:
-    cdef int64_t bitmap_bytes = (column.rows + rows + 7) // 8 - column.validity.size
-    if _room(&column.data, data_bytes) or _room(&column.offsets, (column.rows + rows + 1) * 4):
-        return OTTLA_MEMORY
-    if bitmap_bytes > 0:
-        if _room(&column.validity, bitmap_bytes):
-            return OTTLA_MEMORY
-        memset(column.validity.data + column.validity.size, 0, bitmap_bytes)
-        column.validity.size += bitmap_bytes
-    return OTTLA_OK
-
-
-cdef inline int _binary_put(Binary *column, const uint8_t *data, int32_t size) noexcept nogil:
-    """Add a row, null for a negative size. Room was made before, and one offset is always ahead of the rows."""
-    cdef int64_t row = column.rows
-    if size >= 0:
-        if column.data.size + size > INT32_MAX:
-            return OTTLA_COLUMN_FULL
-        memcpy(column.data.data + column.data.size, data, size)
-        column.data.size += size
-        column.validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
-    else:
-        column.nulls += 1
-    column.rows = row + 1
-    (<int32_t *>column.offsets.data)[row + 1] = <int32_t>column.data.size
-    return OTTLA_OK
-
-
-cdef object _binary_finish(Binary *column):
+cdef object _binary_finish(ottla_binary *column):
     cdef object validity = None
     column.offsets.size = (column.rows + 1) * 4
     column.validity.size = (column.rows + 7) // 8
@@ -100,63 +150,62 @@ cdef object _binary_finish(Binary *column):
     return BinaryColumn(validity, _hand_over(&column.offsets), _hand_over(&column.data), column.nulls)
 
 
-cdef void _binary_free(Binary *column) noexcept:
-    free(column.data.data)
-    free(column.offsets.data)
-    free(column.validity.data)
+cdef void _binary_free(ottla_binary *column) noexcept:
+    _let_go(column.validity.data, column.validity.capacity)
+    _let_go(column.offsets.data, column.offsets.capacity)
+    _let_go(column.data.data, column.data.capacity)
 
 
+@cython.final
 cdef class ArrowDecoder:
     """Collects records as Arrow buffers. After an exception the decoder is spent.
 
     Rows outside [first_offset, end_offset) are left out; timestamps are multiplied by `timestamp_factor`.
     """
 
-    cdef Binary _key
-    cdef Binary _value
-    cdef Binary _header_name
-    cdef Binary _header_value
-    cdef Grown _offset
-    cdef Grown _timestamp
-    cdef Grown _timestamp_type
-    cdef Grown _header_offsets
-    cdef int64_t _first_offset
-    cdef int64_t _end_offset
-    cdef int64_t _factor
+    cdef ottla_columns _columns
+    cdef ottla_binary _header_name
+    cdef ottla_binary _header_value
     cdef bint _with_headers
 
     def __cinit__(self, int64_t first_offset, int64_t end_offset, int64_t timestamp_factor, bint with_headers):
-        self._first_offset = first_offset
-        self._end_offset = end_offset
-        self._factor = timestamp_factor
+        self._columns.first_offset = first_offset
+        self._columns.end_offset = end_offset
+        self._columns.factor = timestamp_factor
         self._with_headers = with_headers
-        if (_binary_room(&self._key, 0, 0) or _binary_room(&self._value, 0, 0) or _room(&self._header_offsets, 4)
-                or _binary_room(&self._header_name, 0, 0) or _binary_room(&self._header_value, 0, 0)):
+        if ottla_binary_room(&self._header_name, 0, 0) or ottla_binary_room(&self._header_value, 0, 0):
             raise MemoryError()
-        (<int32_t *>self._key.offsets.data)[0] = 0
-        (<int32_t *>self._value.offsets.data)[0] = 0
-        (<int32_t *>self._header_name.offsets.data)[0] = 0
-        (<int32_t *>self._header_value.offsets.data)[0] = 0
-        (<int32_t *>self._header_offsets.data)[0] = 0
 
     def __dealloc__(self):
-        _binary_free(&self._key)
-        _binary_free(&self._value)
+        _binary_free(&self._columns.key)
+        _binary_free(&self._columns.value)
         _binary_free(&self._header_name)
         _binary_free(&self._header_value)
-        free(self._offset.data)
-        free(self._timestamp.data)
-        free(self._timestamp_type.data)
-        free(self._header_offsets.data)
+        _let_go(self._columns.offset.data, self._columns.offset.capacity)
+        _let_go(self._columns.timestamp.data, self._columns.timestamp.capacity)
+        _let_go(self._columns.timestamp_type.data, self._columns.timestamp_type.capacity)
+        _let_go(self._columns.header_offsets.data, self._columns.header_offsets.capacity)
 
-    cdef int _make_room(self, int64_t rows, int64_t payload_bytes) noexcept nogil:
-        if _binary_room(&self._key, rows, payload_bytes) or _binary_room(&self._value, rows, payload_bytes):
-            return OTTLA_MEMORY
-        if _room(&self._offset, rows * 8) or _room(&self._timestamp, rows * 8):
-            return OTTLA_MEMORY
-        if _room(&self._timestamp_type, rows * 4) or _room(&self._header_offsets, (rows + 1) * 4):
-            return OTTLA_MEMORY
-        return OTTLA_OK
+    def reserve(self, int64_t rows, int64_t payload_bytes):
+        """Make room at once for more rows, whose payloads have about so many bytes: nothing follows from it if not."""
+        cdef ottla_columns *columns = &self._columns
+        cdef int64_t before = columns.value.rows
+        cdef int64_t after = before + rows
+        cdef int64_t least = OTTLA_SMALLEST_RECORD
+        _reserve(&columns.value.data, columns.value.data.size + payload_bytes - rows * least + OTTLA_SLACK)
+        _reserve(&columns.value.offsets, (after + 1) * 4)
+        _reserve(&columns.key.offsets, (after + 1) * 4)
+        if ottla_binary_room(&columns.value, rows, 0) or ottla_binary_room(&columns.key, rows, 0):
+            raise MemoryError()
+        columns.offset.size = columns.timestamp.size = before * 8
+        columns.timestamp_type.size = before * 4
+        columns.header_offsets.size = (before + 1) * 4
+        _reserve(&columns.offset, after * 8)
+        _reserve(&columns.timestamp, after * 8)
+        _reserve(&columns.timestamp_type, after * 4)
+        _reserve(&columns.header_offsets, (after + 1) * 4)
+        if before == 0:
+            (<int32_t *>columns.header_offsets.data)[0] = 0
 
     cdef int _put_replaced_name(self, ottla_header *header, int64_t bytes_to_come) noexcept with gil:
         """A name that is not UTF-8 gets replacement characters, as it does when it becomes a `str`.
@@ -167,16 +216,17 @@ cdef class ArrowDecoder:
             name = PyUnicode_DecodeUTF8(<const char *>header.key, header.key_size, "replace").encode()
         except MemoryError:
             return OTTLA_MEMORY
-        if _binary_room(&self._header_name, 1, len(name) + bytes_to_come):
+        if ottla_binary_room(&self._header_name, 1, len(name) + bytes_to_come):
             return OTTLA_MEMORY
-        return _binary_put(&self._header_name, <const uint8_t *>PyBytes_AS_STRING(name), <int32_t>len(name))
+        return ottla_binary_put(&self._header_name, <const uint8_t *>PyBytes_AS_STRING(name), <int32_t>len(name), 0)
 
     cdef inline int _put_name(self, ottla_header *header, int64_t bytes_to_come) noexcept nogil:
         if ottla_is_utf8(header.key, header.key_size):
-            return _binary_put(&self._header_name, header.key, header.key_size)
+            return ottla_binary_put(&self._header_name, header.key, header.key_size, 0)
         return self._put_replaced_name(header, bytes_to_come)
 
     cdef int _put_headers(self, ottla_walk *walk) noexcept nogil:
+        """The headers of the record that was put last."""
         cdef const uint8_t *at = walk.record.headers
         cdef const uint8_t *end = walk.at
         cdef int32_t count = walk.record.header_count
@@ -184,46 +234,18 @@ cdef class ArrowDecoder:
         cdef int state
         if self._header_name.rows + count > INT32_MAX:
             return OTTLA_COLUMN_FULL
-        if _binary_room(&self._header_name, count, end - at) or _binary_room(&self._header_value, count, end - at):
+        if (ottla_binary_room(&self._header_name, count, end - at)
+                or ottla_binary_room(&self._header_value, count, end - at)):
             return OTTLA_MEMORY
         for _ in range(count):
             state = ottla_next_header(&at, end, &header)
             if state == OTTLA_OK:
                 state = self._put_name(&header, end - at)
             if state == OTTLA_OK:
-                state = _binary_put(&self._header_value, header.value, header.value_size)
+                state = ottla_binary_put(&self._header_value, header.value, header.value_size, 0)
             if state:
                 return state
-        return OTTLA_OK
-
-    cdef int _put(self, ottla_walk *walk, int32_t timestamp_type) noexcept nogil:
-        cdef int64_t timestamp = walk.timestamp
-        cdef int64_t row = self._key.rows
-        cdef int state
-        if walk.offset < self._first_offset or walk.offset >= self._end_offset:
-            return OTTLA_OK
-        if self._factor != 1:
-            if timestamp > INT64_MAX // self._factor or timestamp < -(INT64_MAX // self._factor):
-                return OTTLA_TIMESTAMP_RANGE
-            timestamp *= self._factor
-        state = _binary_put(&self._key, walk.record.key, walk.record.key_size)
-        if state:
-            return state
-        state = _binary_put(&self._value, walk.record.value, walk.record.value_size)
-        if state:
-            return state
-        (<int64_t *>self._offset.data)[row] = walk.offset
-        (<int64_t *>self._timestamp.data)[row] = timestamp
-        (<int32_t *>self._timestamp_type.data)[row] = timestamp_type
-        self._offset.size += 8
-        self._timestamp.size += 8
-        self._timestamp_type.size += 4
-        self._header_offsets.size += 4
-        if self._with_headers and walk.record.header_count:
-            state = self._put_headers(walk)
-            if state:
-                return state
-        (<int32_t *>self._header_offsets.data)[row + 1] = <int32_t>self._header_name.rows
+        (<int32_t *>self._columns.header_offsets.data)[self._columns.value.rows] = <int32_t>self._header_name.rows
         return OTTLA_OK
 
     def add(self, payload, BatchHeader header not None):
@@ -235,14 +257,15 @@ cdef class ArrowDecoder:
         PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
         try:
             _begin(&walk, &view, header)
+            if ottla_walk_can_hold(&walk):
+                self.reserve(walk.count, view.len)
             with nogil:
-                state = ottla_walk_next(&walk)
-                if state == OTTLA_OK and self._make_room(walk.count, view.len):
-                    state = OTTLA_MEMORY
+                state = OTTLA_OK
                 while state == OTTLA_OK:
-                    state = self._put(&walk, timestamp_type)
+                    state = ottla_put_rows(&self._columns, &walk, timestamp_type, self._with_headers,
+                                           <int32_t>self._header_name.rows)
                     if state == OTTLA_OK:
-                        state = ottla_walk_next(&walk)
+                        state = self._put_headers(&walk)
             if state == OTTLA_MEMORY:
                 raise MemoryError()
             if state == OTTLA_COLUMN_FULL:
@@ -253,10 +276,12 @@ cdef class ArrowDecoder:
 
     def finish(self):
         """The columns; the decoder is spent."""
-        cdef int64_t row_count = self._key.rows
+        cdef ottla_columns *columns = &self._columns
+        cdef int64_t row_count = columns.value.rows
         cdef int64_t header_count = self._header_name.rows
-        self._header_offsets.size = (row_count + 1) * 4
+        self.reserve(0, 0)
+        columns.header_offsets.size = (row_count + 1) * 4
         return DecodedColumns(
-            row_count, _binary_finish(&self._key), _binary_finish(&self._value), _hand_over(&self._offset),
-            _hand_over(&self._timestamp), _hand_over(&self._timestamp_type), _hand_over(&self._header_offsets),
+            row_count, _binary_finish(&columns.key), _binary_finish(&columns.value), _hand_over(&columns.offset),
+            _hand_over(&columns.timestamp), _hand_over(&columns.timestamp_type), _hand_over(&columns.header_offsets),
             header_count, _binary_finish(&self._header_name), _binary_finish(&self._header_value))

@@ -159,7 +159,7 @@ cdef class ArrowEncoder:
             at = _put_range(at, &self._header_value, start, size)
         return at
 
-    cdef int _put_row(self, Grown *out, int64_t row, int64_t offset_delta, int64_t timestamp_delta,
+    cdef int _put_row(self, ottla_block *out, int64_t row, int64_t offset_delta, int64_t timestamp_delta,
                       int64_t max_bytes) noexcept nogil:
         """Write one row; OTTLA_END when it does not fit a batch that has rows already."""
         cdef int64_t key_start, key_size, value_start, value_size, header_start, header_count, headers_size, body, whole
@@ -181,7 +181,7 @@ cdef class ArrowEncoder:
             return OTTLA_END if offset_delta else OTTLA_TOO_LARGE
         if offset_delta and HEADER + out.size + whole > max_bytes:
             return OTTLA_END
-        if _room(out, whole):
+        if ottla_block_room(out, whole):
             return OTTLA_MEMORY
         at = ottla_put_varint(out.data + out.size, body)
         at[0] = 0
@@ -193,7 +193,7 @@ cdef class ArrowEncoder:
         out.size = at - out.data
         return OTTLA_OK
 
-    cdef int _put_rows(self, Grown *out, int64_t max_bytes, int64_t *base_timestamp,
+    cdef int _put_rows(self, ottla_block *out, int64_t max_bytes, int64_t *base_timestamp,
                        int64_t *max_timestamp) noexcept nogil:
         cdef int64_t first = self._next_row
         cdef int64_t row, timestamp = 0, delta
@@ -217,7 +217,7 @@ cdef class ArrowEncoder:
 
     def next_batch(self, int64_t max_bytes):
         """The next rows as a payload whose batch is at most `max_bytes`, or one larger row; None after the last."""
-        cdef Grown out
+        cdef ottla_block out
         cdef int64_t base_timestamp = -1, max_timestamp = -1, first = self._next_row, row = -1
         cdef int state
         if first >= self._row_count:
@@ -225,10 +225,9 @@ cdef class ArrowEncoder:
         out.data = NULL
         out.size = out.capacity = 0
         try:
+            _reserve(&out, min(max(max_bytes, 1024), 1 << 24))
             with nogil:
-                state = _room(&out, min(max(max_bytes, 1024), 1 << 24))
-                if state == OTTLA_OK:
-                    state = self._put_rows(&out, max_bytes, &base_timestamp, &max_timestamp)
+                state = self._put_rows(&out, max_bytes, &base_timestamp, &max_timestamp)
             if state == OTTLA_MEMORY:
                 raise MemoryError()
             if self._next_row < self._row_count:
@@ -243,4 +242,4 @@ cdef class ArrowEncoder:
                 raise errors.timestamp_distance(base_timestamp, self._timestamp_of(row))
             return EncodedRows(_hand_over(&out), self._next_row - first, base_timestamp, max_timestamp)
         finally:
-            free(out.data)
+            _let_go(out.data, out.capacity)

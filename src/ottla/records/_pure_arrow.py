@@ -71,6 +71,9 @@ class ArrowDecoder:
             raise errors.record_fault(Fault.TIMESTAMP_RANGE, index)
         return timestamp * self._factor
 
+    def reserve(self, rows: int, payload_bytes: int) -> None:
+        """Room for rows that come; lists of Python make it by themselves."""
+
     def add(self, payload: Buffer, header: BatchHeader) -> None:
         """The records of one decompressed payload, as further rows."""
         for index, record in enumerate(walk(payload, header)):

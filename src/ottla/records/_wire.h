@@ -188,8 +188,68 @@ static inline int ottla_next_header(const uint8_t **cursor, const uint8_t *end, 
     return ottla_get_bytes(cursor, end, &out->value, &out->value_size, OTTLA_HEADER_VALUE_LENGTH);
 }
 
+/* length, attributes and the three numbers behind them, with as many bytes as `ottla_short_varint` takes: the usual
+ * record is read without a look at the end before every byte. */
+#define OTTLA_USUAL_FIELDS 16
+
+/* At most three bytes, all of which are there; NULL for a longer one. */
+static inline const uint8_t *ottla_short_varint(const uint8_t *at, int32_t *out)
+{
+    uint32_t raw = at[0];
+    if (raw < 0x80) {
+        at += 1;
+    } else if (at[1] < 0x80) {
+        raw = (raw & 0x7F) | (uint32_t)at[1] << 7;
+        at += 2;
+    } else if (at[2] < 0x80) {
+        raw = (raw & 0x7F) | (uint32_t)(at[1] & 0x7F) << 7 | (uint32_t)at[2] << 14;
+        at += 3;
+    } else {
+        return NULL;
+    }
+    *out = (int32_t)((raw >> 1) ^ (0u - (raw & 1)));
+    return at;
+}
+
+/* A record with short numbers, a short or no key, and without headers; 0 for any other, also for a broken one. */
+static inline int ottla_parse_usual(const uint8_t **cursor, const uint8_t *payload_end, ottla_record *out)
+{
+    const uint8_t *at = *cursor;
+    int32_t length, timestamp_delta;
+    if (payload_end - at < OTTLA_USUAL_FIELDS || (at = ottla_short_varint(at, &length)) == NULL)
+        return 0;
+    if (length < OTTLA_USUAL_FIELDS || length > payload_end - at)
+        return 0;
+    const uint8_t *end = at + length;
+    if ((at = ottla_short_varint(at + 1, &timestamp_delta)) == NULL)
+        return 0;
+    if ((at = ottla_short_varint(at, &out->offset_delta)) == NULL)
+        return 0;
+    if ((at = ottla_short_varint(at, &out->key_size)) == NULL || out->key_size < -1)
+        return 0;
+    out->timestamp_delta = timestamp_delta;
+    out->key = at;
+    if (out->key_size > 0) {
+        /* behind it: up to three bytes of a number, and the count of headers */
+        if (end - at < (int64_t)out->key_size + 4)
+            return 0;
+        at += out->key_size;
+    }
+    if ((at = ottla_short_varint(at, &out->value_size)) == NULL || out->value_size < 0)
+        return 0;
+    out->value = at;
+    if (end - at != (int64_t)out->value_size + 1 || end[-1] != 0)
+        return 0;
+    out->headers = end;
+    out->header_count = 0;
+    *cursor = end;
+    return 1;
+}
+
 static inline int ottla_parse_record(const uint8_t **cursor, const uint8_t *payload_end, ottla_record *out)
 {
+    if (ottla_parse_usual(cursor, payload_end, out))
+        return OTTLA_OK;
     int32_t length;
     const uint8_t *at = ottla_get_varint(*cursor, payload_end, &length);
     int fault;
@@ -266,17 +326,21 @@ static inline void ottla_walk_begin(ottla_walk *walk, const uint8_t *payload, si
     walk->index = -1;
     walk->count = count;
     walk->has_log_append_time = has_log_append_time;
+    memset(&walk->record, 0, sizeof walk->record);
+}
+
+/* Whether a payload that was not walked yet is large enough for as many records as its header promises. */
+static inline int ottla_walk_can_hold(const ottla_walk *walk)
+{
+    return walk->count >= 0 && walk->count <= (walk->end - walk->at) / OTTLA_SMALLEST_RECORD;
 }
 
 static inline int ottla_walk_next(ottla_walk *walk)
 {
     int fault;
-    if (walk->index < 0) {
-        int64_t room = (walk->end - walk->at) / OTTLA_SMALLEST_RECORD;
-        if (walk->count < 0 || walk->count > room) {
-            walk->index = 0;
-            return OTTLA_RECORD_COUNT;
-        }
+    if (walk->index < 0 && !ottla_walk_can_hold(walk)) {
+        walk->index = 0;
+        return OTTLA_RECORD_COUNT;
     }
     walk->index++;
     if (walk->index >= walk->count)

@@ -15,7 +15,9 @@ The columns have the names of Spark's Kafka source:
 pyarrow is an optional extra: it is imported inside the functions that need it.
 """
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from ottla.records import compression
@@ -34,6 +36,8 @@ _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
 _TRANSACTIONAL_BIT = 0x10
 _SEQUENCES = 2**31
+# Of a column that tables share; sixteen of them are kept.
+_MOST_SHARED_BYTES = 2 * 1024 * 1024
 _TIMESTAMP_FACTORS = {"ms": 1, "us": 1000}
 
 
@@ -83,10 +87,15 @@ def to_arrow(
     Records before `first_offset` and from `end_offset` on are left out: a fetch answers with whole batches, so it may
     begin too early. `keep_batch` can refuse a batch by its header, an aborted transaction's for example.
     """
-    warn_if_fallback()
     first = _INT64_MIN if first_offset is None else first_offset
     end = _INT64_MAX if end_offset is None else end_offset
-    decoder = twin.ArrowDecoder(first, end, _TIMESTAMP_FACTORS[timestamp_unit], headers)
+    rows = ArrowRows(
+        headers=headers,
+        first_offset=first_offset,
+        end_offset=end_offset,
+        timestamp_unit=timestamp_unit,
+        max_decompressed_bytes=max_decompressed_bytes,
+    )
     inspect = twin.inspect_batches if check_crc else twin.scan_headers
     for buffer in [buffers] if isinstance(buffers, bytes | bytearray | memoryview) else buffers:
         position = 0
@@ -95,11 +104,71 @@ def to_arrow(
             start, position = position, position + header.size_bytes
             if header.is_control or header.last_offset < first or header.base_offset >= end:
                 continue
-            if keep_batch is not None and not keep_batch(header):
-                continue
-            stored = view[start + HEADER_BYTES : position]
-            decoder.add(compression.decompress(header.compression, stored, max_decompressed_bytes), header)
-    return _record_batch(decoder.finish(), topic, partition, timestamp_unit, headers)
+            if keep_batch is None or keep_batch(header):
+                rows.add(header, view[start + HEADER_BYTES : position])
+    return rows.finish(topic, partition)
+
+
+class ArrowRows:
+    """Rows of batches that are added one after the other, in the columns above."""
+
+    def __init__(
+        self,
+        *,
+        headers: bool = True,
+        first_offset: int | None = None,
+        end_offset: int | None = None,
+        timestamp_unit: Literal["ms", "us"] = "ms",
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    ) -> None:
+        warn_if_fallback()
+        first = _INT64_MIN if first_offset is None else first_offset
+        end = _INT64_MAX if end_offset is None else end_offset
+        self._headers = headers
+        self._timestamp_unit = timestamp_unit
+        self._max_decompressed_bytes = max_decompressed_bytes
+        self._decoder = twin.ArrowDecoder(first, end, _TIMESTAMP_FACTORS[timestamp_unit], headers)
+        self.payload_bytes = 0
+
+    def add(self, header: BatchHeader, stored: Buffer, *, expected_bytes: int = 0, expected_rows: int = 0) -> None:
+        """The records of a batch, as they are stored behind its header.
+
+        The first one may tell what is expected of all that will be added, so that room is made only once: how many
+        rows at most, and how many bytes at most, none of them compressed.
+        """
+        with compression.decompressed(header.compression, stored, self._max_decompressed_bytes) as payload:
+            if expected_rows > header.record_count > 0:
+                each_bytes = len(payload) // header.record_count + 1
+                rows = min(expected_rows, (expected_bytes + len(payload)) // each_bytes)
+                self._decoder.reserve(rows, rows * each_bytes)
+            self._decoder.add(payload, header)
+            self.payload_bytes += len(payload)
+
+    def finish(self, topic: str | None = None, partition: int | None = None) -> "pa.RecordBatch":
+        """What was added, as one Arrow batch; nothing can be added any more."""
+        return _record_batch(self._decoder.finish(), topic, partition, self._timestamp_unit, self._headers)
+
+
+def _repeated(value: str | int, rows: int) -> "pa.Array":
+    """A column of one value: the beginning of one that other tables begin with, too. Neither is copied."""
+    length = 1 << (rows - 1).bit_length() if rows else 0
+    if length * (len(value) if isinstance(value, str) else 1) > _MOST_SHARED_BYTES:
+        return _column_of(value, rows)
+    return _shared_column_of(value, length).slice(0, rows)
+
+
+def _column_of(value: str | int, rows: int) -> "pa.Array":
+    """Made of its buffers: a scalar of pyarrow loads all of pandas first, if that is installed."""
+    import pyarrow as pa
+
+    if isinstance(value, int):
+        return _number_array(memoryview(array("i", [value]) * rows), rows, pa.int32())
+    text = value.encode()
+    offsets = array("i", range(0, len(text) * rows + 1, len(text)) if text else bytes(4 * (rows + 1)))
+    return _binary_array(BinaryColumn(None, memoryview(offsets), text * rows), rows, pa.string())
+
+
+_shared_column_of = lru_cache(maxsize=16)(_column_of)
 
 
 def _record_batch(
@@ -113,9 +182,9 @@ def _record_batch(
         "value": _binary_array(columns.value, rows, pa.binary()),
     }
     if topic is not None:
-        arrays["topic"] = pa.repeat(pa.scalar(topic, pa.string()), rows)
+        arrays["topic"] = _repeated(topic, rows)
     if partition is not None:
-        arrays["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), rows)
+        arrays["partition"] = _repeated(partition, rows)
     arrays["offset"] = _number_array(columns.offset, rows, pa.int64())
     arrays["timestamp"] = _number_array(columns.timestamp, rows, pa.timestamp(timestamp_unit, "UTC"))
     arrays["timestampType"] = _number_array(columns.timestamp_type, rows, pa.int32())

@@ -13,15 +13,12 @@ and blocks: each costs some work even when it is empty. Each library is imported
 
 import struct
 import zlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ottla.records.codec import Codec
 from ottla.records.errors import CorruptRecord, DecompressedTooLarge
 from ottla.records.types import Buffer
-
-if TYPE_CHECKING:
-    import zstandard
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 
@@ -38,7 +35,6 @@ _SNAPPY_BLOCK_LENGTH = struct.Struct(">i")
 _SNAPPY_LARGEST_RATIO = 22
 
 _ZSTD_LARGEST_WINDOW_BYTES = 1 << 27
-_ZSTD_USUAL_RATIO = 32
 _LZ4_LARGEST_RATIO = 256
 _LZ4_BLOCK_HEADER = struct.Struct("<I")
 # The fast compressor, which gives up a little earlier on bytes that do not repeat: twice as fast on those, and as small
@@ -49,8 +45,10 @@ _LZ4_USUAL_LEVEL = -2
 _LZ4_SMALL_BYTES = 64 * 1024
 
 # Making one takes as long as decompressing a small batch; each is used by one thread at a time.
-_idle_zstd: "list[zstandard.ZstdDecompressor]" = []
+_idle_zstd: "list[_ZstdPlace]" = []
 _MOST_IDLE_ZSTD = 8
+_ZSTD_FIRST_BYTES = 64 * 1024
+_ZSTD_KEPT_BYTES = 4 * 1024 * 1024
 
 
 class _Output:
@@ -252,43 +250,58 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
     return compressor.compress(data)
 
 
-def _whole_zstd_frame(data: memoryview, room_bytes: int) -> bytes | None:
-    """The usual case in one call: one frame that does not grow beyond the usual. None for all others."""
-    import zstandard
+class _ZstdPlace:
+    """What it takes to decompress, and memory for what comes out; for one batch at a time.
 
-    most_bytes = min(room_bytes, len(data) * _ZSTD_USUAL_RATIO)
-    try:
-        if zstandard.frame_content_size(data) > most_bytes:
-            return None
-        decompressor = _idle_zstd.pop() if _idle_zstd else None
-        if decompressor is None:
-            decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW_BYTES)
-        whole = decompressor.decompress(data, max_output_size=most_bytes, allow_extra_data=False)
-    except (zstandard.ZstdError, IndexError):
-        return None
-    if len(_idle_zstd) < _MOST_IDLE_ZSTD:
-        _idle_zstd.append(decompressor)
-    return whole
+    Fresh memory for every batch would cost more than the decompression: see `_native_arrow.pxi`.
+    """
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW_BYTES)
+        self._memory = bytearray(_ZSTD_FIRST_BYTES)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._memory)
+
+    def decompress(self, data: memoryview, limit_bytes: int) -> memoryview:
+        """What comes out, there until the next call; one byte more than the limit proves that it is broken."""
+        reader = self._decompressor.stream_reader(data, read_across_frames=True)
+        size_bytes = 0
+        while read_bytes := reader.readinto(memoryview(self._memory)[size_bytes:]):
+            size_bytes += read_bytes
+            if size_bytes > limit_bytes:
+                raise DecompressedTooLarge(Codec.ZSTD.config_name, limit_bytes)
+            if size_bytes == len(self._memory):
+                larger = bytearray(min(2 * size_bytes, limit_bytes + 1))
+                larger[:size_bytes] = self._memory
+                self._memory = larger
+        return memoryview(self._memory)[:size_bytes]
 
 
-def _decompress_zstd(data: memoryview, output: _Output) -> None:
+@contextmanager
+def _zstd_decompressed(data: memoryview, limit_bytes: int) -> Iterator[memoryview]:
     import zstandard
 
     from ottla.records.zstd_frames import check_frames
 
-    check_frames(data)
-    whole = _whole_zstd_frame(data, output.room_bytes)
-    if whole is not None:
-        output.add(whole)
-        return
-    reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW_BYTES).stream_reader(
-        data, read_across_frames=True
-    )
+    largest_window_bytes = check_frames(data)
+    place = _idle_zstd.pop() if _idle_zstd else _ZstdPlace()
     try:
-        while chunk := reader.read(output.next_step_bytes):
-            output.add(chunk)
+        whole = place.decompress(data, limit_bytes)
     except zstandard.ZstdError as error:
         raise _broken(Codec.ZSTD, error) from None
+    yield whole
+    is_small = place.size_bytes <= _ZSTD_KEPT_BYTES and largest_window_bytes <= _ZSTD_KEPT_BYTES
+    if is_small and len(_idle_zstd) < _MOST_IDLE_ZSTD:
+        _idle_zstd.append(place)
+
+
+def _decompress_zstd(data: memoryview, output: _Output) -> None:
+    with _zstd_decompressed(data, output.room_bytes) as whole:
+        output.add(bytes(whole))
 
 
 _COMPRESS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
@@ -317,3 +330,13 @@ def decompress(codec: Codec, data: Buffer, max_decompressed_bytes: int = MAX_DEC
     output = _Output(codec, max_decompressed_bytes)
     _DECOMPRESS[codec](memoryview(data).cast("B"), output)
     return output.joined()
+
+
+@contextmanager
+def decompressed(codec: Codec, data: Buffer, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Buffer]:
+    """The same, but there only inside of the block: it may be memory that the next batch is decompressed into."""
+    if codec is Codec.ZSTD:
+        with _zstd_decompressed(memoryview(data).cast("B"), max_decompressed_bytes) as whole:
+            yield whole
+    else:
+        yield decompress(codec, data, max_decompressed_bytes)

@@ -30,19 +30,24 @@ def _number(data: memoryview, position: int, size_bytes: int) -> int:
     return int.from_bytes(data[position : position + size_bytes], "little")
 
 
-def _blocks_begin(data: memoryview, position: int, descriptor: int) -> int:
-    single_segment = bool(descriptor & 0x20)
-    window_bytes = 0 if single_segment else 1
+def _blocks_begin(data: memoryview, position: int, descriptor: int) -> tuple[int, int]:
+    """Where the blocks of a frame begin, and how much memory it wants for what they refer to."""
+    dictionary_id_bytes = _DICTIONARY_ID_BYTES[descriptor & 0x03]
     content_size_bytes = _CONTENT_SIZE_BYTES[descriptor >> 6]
-    if single_segment and not content_size_bytes:
-        content_size_bytes = 1
-    return position + window_bytes + _DICTIONARY_ID_BYTES[descriptor & 0x03] + content_size_bytes
+    if descriptor & 0x20:
+        # One segment: the whole content is the window.
+        size_bytes = content_size_bytes or 1
+        window_bytes = _number(data, position + dictionary_id_bytes, size_bytes) + (256 if size_bytes == 2 else 0)
+        return position + dictionary_id_bytes + size_bytes, window_bytes
+    window = _number(data, position, 1)
+    window_bytes = (1 << (10 + (window >> 3))) * (8 + (window & 0x07)) // 8
+    return position + 1 + dictionary_id_bytes + content_size_bytes, window_bytes
 
 
-def _frame_end(data: memoryview, position: int, blocks_before: int) -> tuple[int, int]:
-    """The position after a frame, and the number of blocks up to there."""
+def _frame_end(data: memoryview, position: int, blocks_before: int) -> tuple[int, int, int]:
+    """The position after a frame, the number of blocks up to there, and the size of its window."""
     descriptor = _number(data, position, 1)
-    position = _blocks_begin(data, position + 1, descriptor)
+    position, window_bytes = _blocks_begin(data, position + 1, descriptor)
     for blocks in range(blocks_before + 1, _MOST_BLOCKS + 1):
         block = _number(data, position, 3)
         kind = block >> 1 & 0x03
@@ -50,17 +55,18 @@ def _frame_end(data: memoryview, position: int, blocks_before: int) -> tuple[int
             raise CorruptRecord("zstd batch: a block of a known type expected, the reserved one came")
         position += 3 + (1 if kind == _BLOCK_RLE else block >> 3)
         if block & 1:
-            return position + (4 if descriptor & 0x04 else 0), blocks
+            return position + (4 if descriptor & 0x04 else 0), blocks, window_bytes
     raise CorruptRecord(f"zstd batch: at most {_MOST_BLOCKS} blocks expected, more came")
 
 
-def check_frames(data: memoryview) -> None:
-    """CorruptRecord unless `data` is one or more whole frames and nothing else."""
-    position = blocks = 0
+def check_frames(data: memoryview) -> int:
+    """The size of the largest window; CorruptRecord unless `data` is one or more whole frames and nothing else."""
+    position = blocks = largest_window_bytes = 0
     while position < len(data):
         magic = _number(data, position, 4)
         if magic == _MAGIC:
-            position, blocks = _frame_end(data, position + 4, blocks)
+            position, blocks, window_bytes = _frame_end(data, position + 4, blocks)
+            largest_window_bytes = max(largest_window_bytes, window_bytes)
         elif magic & ~0x0F == _SKIPPABLE_MAGIC:
             blocks += 1
             position += 8 + _number(data, position + 4, 4)
@@ -68,3 +74,4 @@ def check_frames(data: memoryview) -> None:
             raise CorruptRecord(f"zstd batch: a frame's magic number expected, 0x{magic:08x} came")
         if position > len(data):
             raise _cut()
+    return largest_window_bytes

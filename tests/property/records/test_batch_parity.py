@@ -42,6 +42,31 @@ def arrow(twin: Any, payload: bytes, header: Any, first: int, factor: int) -> li
 
 @THOROUGH
 @given(st.data())
+def test_payloads_become_rows_alike(data: st.DataObject) -> None:
+    """Several of them, one after the other, whatever room was asked for before."""
+    payloads = []
+    for records in data.draw(st.lists(st.lists(RECORDS, max_size=12), max_size=4)):
+        encoder = _native.RecordEncoder()
+        encoder.extend(records)
+        payloads.append((encoder.payload(), encoder.record_count))
+    room = data.draw(st.tuples(st.integers(0, 40), st.integers(0, 4_000)))
+    first, end = data.draw(st.sampled_from([(0, 2**63 - 1), (2, 30), (-(2**63), 5)]))
+
+    def rows(twin: Any) -> list[object]:
+        decoder = twin.ArrowDecoder(first, end, 1, True)
+        decoder.reserve(*room)
+        offset = 0
+        for payload, count in payloads:
+            header = twin.BatchHeader(record_count=count, base_offset=offset)
+            decoder.add(payload, header)
+            offset += count
+        return flat(decoder.finish())
+
+    same(rows)
+
+
+@THOROUGH
+@given(st.data())
 def test_headers_are_read_alike(data: st.DataObject) -> None:
     buffer = b"".join(data.draw(st.lists(batches(max_records=2), max_size=3)))
     if data.draw(st.booleans()):

@@ -62,12 +62,18 @@ def undecodable(place: Place, offset: int, error: Exception) -> UndecodableRecor
     return UndecodableRecord(place.topic, place.partition, offset, offset + 1, why)
 
 
+def require_crc(data: memoryview, entry: Entry) -> None:
+    """CorruptRecord where the bytes of a batch are not those that were stored."""
+    if not check_crc(data, entry.start, entry.header):
+        raise CorruptRecord("the bytes do not give the checksum that was stored with them")
+
+
 def unpack(chunk: Packed, entry: Entry) -> Buffer:
     """The plain records of a batch, checked against its checksum; CorruptBatch where they are not."""
     start, end, header, _ = entry
     try:
-        if chunk.check_crcs and not check_crc(chunk.data, start, header):
-            raise CorruptRecord("the bytes do not give the checksum that was stored with them")
+        if chunk.check_crcs:
+            require_crc(chunk.data, entry)
         return compression.decompress(header.compression, chunk.data[start + HEADER_BYTES : end])
     except CorruptRecord as error:
         raise damaged(chunk, header, error) from error

@@ -7,10 +7,10 @@ of records into columns are native.
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ottla.client.consumer.batches import damaged
+from ottla.client.consumer.batches import damaged, require_crc
 from ottla.client.consumer.values import Entry
 from ottla.client.errors import ConfigError, SerializationError
-from ottla.records import CorruptRecord, to_arrow
+from ottla.records import HEADER_BYTES, ArrowRows, CorruptRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,26 +40,46 @@ class Slice(NamedTuple):
     check_crcs: bool
 
 
-def record_batch_of(piece: Slice, end_offset: int | None, shape: Shape) -> "pa.RecordBatch":
-    """The records of a chunk from where it stands, up to `end_offset`."""
-    kept = frozenset(entry.header.base_offset for entry in piece.entries)
-    start = piece.entries[0].start if piece.entries else 0
-    end = piece.entries[-1].end if piece.entries else 0
-    try:
-        rows = to_arrow(
-            piece.data[start:end],
-            topic=piece.topic if "topic" in shape.names else None,
-            partition=piece.partition if "partition" in shape.names else None,
-            headers="headers" in shape.names,
-            timestamp_unit=shape.timestamp_unit,
-            first_offset=piece.next_offset,
-            end_offset=end_offset,
-            keep_batch=lambda header: header.base_offset in kept,
-            check_crc=piece.check_crcs,
-        )
-    except CorruptRecord as error:
-        raise _located(piece, error) from error
-    return rows if len(shape.names) == rows.num_columns else rows.select(list(shape.names))
+class Piece(NamedTuple):
+    """Rows of a slice, and how many of its entries they are of."""
+
+    rows: "pa.RecordBatch"
+    entry_count: int
+
+
+def decode(piece: Slice, end_offset: int | None, shape: Shape, max_bytes: int) -> Piece:
+    """The records of a slice from where it stands, up to `end_offset`, and no more entries than it takes to reach
+    `max_bytes`: compressed batches may become many times as large as they were fetched."""
+    rows = ArrowRows(
+        headers="headers" in shape.names,
+        first_offset=piece.next_offset,
+        end_offset=end_offset,
+        timestamp_unit=shape.timestamp_unit,
+    )
+    expected_rows = sum(entry.header.record_count for entry in piece.entries)
+    entry_count = 0
+    for entry in piece.entries:
+        entry_count += 1
+        header = entry.header
+        if header.last_offset < piece.next_offset or (end_offset is not None and header.base_offset >= end_offset):
+            continue
+        try:
+            if piece.check_crcs:
+                require_crc(piece.data, entry)
+            stored = piece.data[entry.start + HEADER_BYTES : entry.end]
+            rows.add(header, stored, expected_rows=expected_rows, expected_bytes=max_bytes)
+        except CorruptRecord as error:
+            place = piece._replace(next_offset=max(piece.next_offset, header.base_offset))
+            raise damaged(place, header, error) from error
+        expected_rows = 0
+        if rows.payload_bytes >= max_bytes:
+            break
+    batch = rows.finish(
+        piece.topic if "topic" in shape.names else None, piece.partition if "partition" in shape.names else None
+    )
+    if len(shape.names) != batch.num_columns:
+        batch = batch.select(list(shape.names))
+    return Piece(batch, entry_count)
 
 
 def shape_of(columns: Iterable[str] | None, headers: bool, timestamp_unit: TimestampUnit) -> Shape:
@@ -74,17 +94,6 @@ def shape_of(columns: Iterable[str] | None, headers: bool, timestamp_unit: Times
     if unknown := sorted(wanted.difference(METADATA_COLUMNS)):
         raise ConfigError(f"a record has no column {unknown[0]!r}: there are {', '.join(METADATA_COLUMNS)}")
     return Shape(tuple(name for name in METADATA_COLUMNS if name in wanted), timestamp_unit)
-
-
-def _located(piece: Slice, error: CorruptRecord) -> Exception:
-    """The same error with its place: the first batch that cannot be read alone."""
-    for entry in piece.entries:
-        try:
-            to_arrow(piece.data[entry.start : entry.end], check_crc=piece.check_crcs)
-        except CorruptRecord as found:
-            place = piece._replace(next_offset=max(piece.next_offset, entry.header.base_offset))
-            return damaged(place, entry.header, found)
-    return error
 
 
 def require_pyarrow() -> None:

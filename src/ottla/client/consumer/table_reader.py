@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.client.consumer.columns import Decoder, Shape, Slice, decoded, record_batch_of
+from ottla.client.consumer.columns import Decoder, Piece, Shape, Slice, decode, decoded
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.prefetch import Lent
 from ottla.client.consumer.values import ChunkMode
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 # Whole tables are worth larger answers than single records are.
 _PARTITION_FETCH_BYTES = 8 * 1024 * 1024
-# While the user works on a table, workers decode this many chunks for the next one.
-_CHUNKS_AHEAD = 2
+# A chunk is decoded in pieces: its batches may be compressed, and become many times as large.
+_PIECE_BYTES = 8 * 1024 * 1024
+# While the user works on a table, workers decode this many pieces for the next one.
+_PIECES_AHEAD = 2
 
 
 class Part(NamedTuple):
@@ -35,6 +37,15 @@ class Part(NamedTuple):
     lent: Lent
     rows: "pa.RecordBatch"
     next_offset: int
+
+
+class Job(NamedTuple):
+    """A slice of a borrowed chunk that a worker decodes, up to `end`. The rest of the slice is decoded after it."""
+
+    lent: Lent
+    piece: Slice
+    end: int | None
+    result: "asyncio.Future[Piece]"
 
 
 class TableReader:
@@ -55,7 +66,7 @@ class TableReader:
         self._max_bytes = max_bytes
         self._shape = shape
         self._ends = ends
-        self._jobs: deque[tuple[Lent, int | None, asyncio.Future[pa.RecordBatch]]] = deque()
+        self._jobs: deque[Job] = deque()
         self._rest: Part | None = None
         self._recalls = core.prefetch.recalls
         self._begin()
@@ -93,9 +104,9 @@ class TableReader:
         lent = [part.lent for part in parts]
         if self._rest is not None:
             lent.append(self._rest.lent)
-        for pair, _, job in self._jobs:
-            lent.append(pair)
-            job.add_done_callback(_look_away)
+        for job in self._jobs:
+            lent.append(job.lent)
+            job.result.add_done_callback(_look_away)
         self._jobs.clear()
         self._rest = None
         # The rest of a chunk that was cut has the same chunk as the part before it.
@@ -112,7 +123,8 @@ class TableReader:
         import pyarrow as pa
 
         piece = Slice("", 0, 0, memoryview(b""), (), False)
-        return decoded(pa.Table.from_batches([record_batch_of(piece, None, self._shape)]), self._decoder)
+        rows = decode(piece, None, self._shape, _PIECE_BYTES).rows
+        return decoded(pa.Table.from_batches([rows]), self._decoder)
 
     async def next_table(self, timeout: float | None) -> "pa.Table | None":
         """The next rows, as soon as there are any; None when none came in time, or the end was reached."""
@@ -134,8 +146,10 @@ class TableReader:
         except BaseException:
             self._abandon(parts)
             raise
-        for part in parts:
-            self._consume(part)
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            # Of several parts of a chunk the last one says how far it was consumed.
+            if following is None or following.lent is not part.lent:
+                self._consume(part)
         self._decode_ahead()
         return table
 
@@ -182,8 +196,10 @@ class TableReader:
 
     def _consume(self, part: Part) -> None:
         is_spent = self._core.prefetch.consumed(part.lent, part.next_offset)
-        is_left = not is_spent and (self._rest is None or self._rest.lent is not part.lent)
-        if is_left and not self._forgot(part.lent):
+        if is_spent or (self._rest is not None and self._rest.lent is part.lent):
+            return
+        is_worked_on = any(job.lent is part.lent for job in self._jobs)
+        if not is_worked_on and not self._forgot(part.lent):
             self._core.prefetch.give_back([part.lent])
 
     async def _next_part(self) -> Part | None:
@@ -200,11 +216,12 @@ class TableReader:
             self._decode_ahead()
             if not self._jobs:
                 return None
-            lent, end, job = self._jobs[0]
-            chunk = lent[1]
+            job = self._jobs[0]
+            chunk = job.lent[1]
             try:
-                rows = await asyncio.shield(job)
-                if not rows.num_rows and chunk.damage is not None and chunk.mode is ChunkMode.READY:
+                rows, entry_count = await asyncio.shield(job.result)
+                is_all = entry_count == len(job.piece.entries)
+                if is_all and not rows.num_rows and chunk.damage is not None and chunk.mode is ChunkMode.READY:
                     raise chunk.damage
             except OttlaError:
                 self._abandon([])
@@ -212,22 +229,36 @@ class TableReader:
             if chunk.mode is not ChunkMode.READY:
                 # Those behind it may be of the same partition, and must not overtake it.
                 self._abandon([])
-            if not self._jobs or self._jobs[0][2] is not job:
+            if not self._jobs or self._jobs[0] is not job:
                 continue
             self._jobs.popleft()
-            return Part(lent, rows, chunk.end_offset if end is None else min(end, chunk.end_offset))
+            return Part(job.lent, rows, self._go_on(job, entry_count))
+
+    def _go_on(self, job: Job, entry_count: int) -> int:
+        """The offset behind what was decoded; what is left of the slice comes next."""
+        entries = job.piece.entries
+        if entry_count == len(entries):
+            end_offset = job.lent[1].end_offset
+            return end_offset if job.end is None else min(job.end, end_offset)
+        next_offset = entries[entry_count - 1].next_offset
+        if job.end is not None and job.end <= next_offset:
+            return job.end
+        rest = job.piece._replace(next_offset=next_offset, entries=entries[entry_count:])
+        self._jobs.appendleft(self._job(job.lent, rest, job.end))
+        return next_offset
+
+    def _job(self, lent: Lent, piece: Slice, end: int | None) -> Job:
+        loop = asyncio.get_running_loop()
+        return Job(lent, piece, end, loop.run_in_executor(None, decode, piece, end, self._shape, _PIECE_BYTES))
 
     def _decode_ahead(self) -> None:
-        loop = asyncio.get_running_loop()
-        wanted = _CHUNKS_AHEAD - (self._rest is not None)
+        wanted = _PIECES_AHEAD - (self._rest is not None)
         while len(self._jobs) < wanted and (lent := self._core.prefetch.borrow()) is not None:
             if self._forgot(lent):
                 continue
             chunk = lent[1]
-            end = self._end_of(lent[0].topic_partition)
             piece = Slice(chunk.topic, chunk.partition, chunk.next_offset, chunk.data, chunk.entries, chunk.check_crcs)
-            job = loop.run_in_executor(None, record_batch_of, piece, end, self._shape)
-            self._jobs.append((lent, end, job))
+            self._jobs.append(self._job(lent, piece, self._end_of(lent[0].topic_partition)))
 
     def _forgot(self, lent: Lent) -> bool:
         """Whether a chunk has nothing before the end of its partition, and so was given up."""
@@ -241,6 +272,6 @@ class TableReader:
         return True
 
 
-def _look_away(job: "asyncio.Future[pa.RecordBatch]") -> None:
-    if not job.cancelled():
-        job.exception()
+def _look_away(result: "asyncio.Future[Piece]") -> None:
+    if not result.cancelled():
+        result.exception()

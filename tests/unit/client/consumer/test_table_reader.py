@@ -12,7 +12,7 @@ from tests.waiting import tries
 
 from ottla import Consumer
 from ottla.client.consumer import AsyncConsumer, table_reader
-from ottla.client.consumer.columns import record_batch_of
+from ottla.client.consumer.columns import decode
 from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker
 
@@ -156,12 +156,12 @@ def test_a_chunk_that_was_held_is_not_overtaken(broker: TestBroker, monkeypatch:
             is_decoded.set()
         elif piece.next_offset == 3 and not go_on.wait(PATIENCE_SECONDS):
             raise AssertionError("nobody said so")
-        return record_batch_of(piece, *arguments)
+        return decode(piece, *arguments)
 
     async def work() -> None:
         async with consumer_of(broker) as consumer:
             found = await begun(consumer)
-            monkeypatch.setattr(table_reader, "record_batch_of", slow)
+            monkeypatch.setattr(table_reader, "decode", slow)
             tables = consumer.tables(max_bytes=1)
             found += offsets_of(await anext(tables))
             consumer.pause()

@@ -1,0 +1,74 @@
+"""Memory of tables that nobody has any more is used for others, and that of the others is not."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.records import Codec, Record, build_batch, to_arrow
+
+ROWS = 2_000
+
+
+def batch(seed: int, rows: int = ROWS, codec: Codec = Codec.NONE) -> bytes:
+    dice = random.Random(seed)
+    return build_batch(
+        [
+            Record(
+                timestamp=dice.randrange(1 << 40),
+                key=None if dice.random() < 0.3 else dice.randbytes(dice.randrange(40)),
+                value=None if dice.random() < 0.1 else dice.randbytes(dice.randrange(400)),
+                headers=(("name", b"value"),) if dice.random() < 0.01 else (),
+            )
+            for _ in range(rows)
+        ],
+        codec=codec,
+    )
+
+
+def digest(table: Any) -> str:
+    return hashlib.sha256(repr(table.to_pylist()).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_tables_that_are_kept_do_not_change(codec: Codec) -> None:
+    """Whole ones, slices and single columns, while tables of about the same size come and go."""
+    wanted = {seed: digest(to_arrow(batch(seed))) for seed in range(4)}
+    kept: list[tuple[int, Any]] = []
+    for turn in range(20):
+        seed = turn % 4
+        table = to_arrow([batch(seed, codec=codec)])
+        assert digest(table) == wanted[seed]
+        if turn % 3 == 0:
+            kept.append((seed, table))
+    values = [(seed, table.column("value").slice(ROWS // 2)) for seed, table in kept]
+    del kept[::2]
+    for seed in range(4):
+        assert digest(to_arrow([batch(seed, codec=codec)])) == wanted[seed]
+    for seed, table in kept:
+        assert digest(table) == wanted[seed]
+    for seed, column in values:
+        assert column.to_pylist() == to_arrow(batch(seed)).column("value").slice(ROWS // 2).to_pylist()
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no other system tells this in a file")
+def test_what_is_kept_for_others_is_bounded() -> None:
+    """Tables of very different sizes, all of them gone: what stays is far less than they had."""
+    stored = [batch(0, ROWS * factor) for factor in (1, 2, 4, 8, 16, 32)]
+    to_arrow(stored)
+    gc.collect()
+    before = resident_bytes()
+    tables = [to_arrow(stored[: 1 + number % len(stored)]) for number in range(48)]
+    assert resident_bytes() - before > 200 << 20
+    del tables
+    gc.collect()
+    assert resident_bytes() - before < 64 << 20
