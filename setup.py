@@ -144,8 +144,10 @@ def extensions() -> list[Extension]:
         depends=[
             f"{RECORDS}/_crc32c.h",
             f"{RECORDS}/_wire.h",
+            f"{RECORDS}/_memory.h",
             f"{RECORDS}/_columns.h",
             f"{RECORDS}/_compaction.h",
+            f"{RECORDS}/_native_memory.pxi",
             f"{RECORDS}/_native_batches.pxi",
             f"{RECORDS}/_native_records.pxi",
             f"{RECORDS}/_native_compaction.pxi",

@@ -66,6 +66,7 @@ __all__ = [
     "filter_batches",
     "find_timestamp",
     "frame_batch",
+    "frame_passing_batch",
     "from_arrow",
     "has_null_key",
     "inspect_batches",
@@ -87,6 +88,7 @@ assign_offset = twin.assign_offset
 check_crc = twin.check_crc
 crc32c = twin.crc32c
 frame_batch = announced(twin.frame_batch)
+frame_passing_batch = announced(twin.frame_passing_batch)
 inspect_batches = announced(twin.inspect_batches)
 read_header = twin.read_header
 scan_headers = twin.scan_headers

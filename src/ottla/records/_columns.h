@@ -7,22 +7,11 @@
 #ifndef OTTLA_COLUMNS_H
 #define OTTLA_COLUMNS_H
 
-#include <stdlib.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
+#include "_memory.h"
 #include "_wire.h"
 
 #define OTTLA_SLACK 32
-#define OTTLA_LARGE 131072
 #define OTTLA_SHORT_COPY 512
-
-typedef struct {
-    uint8_t *data;
-    int64_t size;
-    int64_t capacity;
-} ottla_block;
 
 typedef struct {
     ottla_block data;
@@ -43,64 +32,6 @@ typedef struct {
     int64_t end_offset;
     int64_t factor;
 } ottla_columns;
-
-/* Other memory for a block, with as much of its content as fits; NULL, and nothing changed, if there is none. Nothing
- * is wanted to free it.
- *
- * Large blocks are mapped on their own, so that the system has them back when they are freed: allocators keep them for
- * the thread that they were made by, and one that is in use keeps all those before it. */
-static uint8_t *ottla_memory(uint8_t *data, int64_t before, int64_t after)
-{
-#ifdef __linux__
-    if (before >= OTTLA_LARGE || after >= OTTLA_LARGE) {
-        void *other;
-        if (before >= OTTLA_LARGE && after >= OTTLA_LARGE) {
-            other = mremap(data, before, after, MREMAP_MAYMOVE);
-            return other == MAP_FAILED ? NULL : other;
-        }
-        if (after >= OTTLA_LARGE) {
-            other = mmap(NULL, after, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (other == MAP_FAILED)
-                return NULL;
-            if (before)
-                memcpy(other, data, before);
-            free(data);
-            return other;
-        }
-        other = after ? malloc(after) : NULL;
-        if (after && other == NULL)
-            return NULL;
-        if (after)
-            memcpy(other, data, after);
-        munmap(data, before);
-        return other;
-    }
-#endif
-    if (after)
-        return realloc(data, after);
-    free(data);
-    return NULL;
-}
-
-static inline int ottla_block_grow(ottla_block *block, int64_t capacity)
-{
-    uint8_t *data = ottla_memory(block->data, block->capacity, capacity);
-    if (data == NULL)
-        return OTTLA_MEMORY;
-    block->data = data;
-    block->capacity = capacity;
-    return OTTLA_OK;
-}
-
-static inline int ottla_block_room(ottla_block *block, int64_t more)
-{
-    if (block->size + more <= block->capacity)
-        return OTTLA_OK;
-    int64_t capacity = block->capacity * 2;
-    if (capacity < block->size + more)
-        capacity = block->size + more;
-    return ottla_block_grow(block, capacity < 64 ? 64 : capacity);
-}
 
 /* A bit for every row that there is room for; new ones are zeros. */
 static int ottla_binary_bits(ottla_binary *column)

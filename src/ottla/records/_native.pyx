@@ -3,7 +3,7 @@
 """The compiled twin of `_pure`: the same names, the same bytes, the same errors.
 
 The grammar of a record and its checks are C (`_wire.h`), the checksum too (`_crc32c.h`); the included files hold, in
-this order, the header of a batch, its records, compaction, and the way from and to Arrow buffers.
+this order, memory that is used again, the header of a batch, its records, compaction, and the way from and to Arrow buffers.
 """
 
 cimport cython
@@ -79,6 +79,7 @@ cdef extern from "_wire.h" nogil:
 
 ottla_crc_setup()
 
+include "_native_memory.pxi"
 include "_native_batches.pxi"
 include "_native_records.pxi"
 include "_native_compaction.pxi"

@@ -289,33 +289,62 @@ def set_log_append_time(buffer, Py_ssize_t position, int64_t timestamp_ms):
         PyBuffer_Release(&view)
 
 
+cdef void _write_frame(uint8_t *at, const Py_buffer *payload, int64_t base_offset, int32_t leader_epoch,
+                       int16_t attributes, int32_t last_offset_delta, int64_t base_timestamp, int64_t max_timestamp,
+                       int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
+                       int32_t record_count) noexcept:
+    ottla_put64(at, <uint64_t>base_offset)
+    ottla_put32(at + 8, <uint32_t>(HEADER - BEFORE_LENGTH_ENDS + payload.len))
+    ottla_put32(at + 12, <uint32_t>leader_epoch)
+    at[MAGIC_AT] = 2
+    ottla_put16(at + CRC_FROM, <uint16_t>attributes)
+    ottla_put32(at + 23, <uint32_t>last_offset_delta)
+    ottla_put64(at + 27, <uint64_t>base_timestamp)
+    ottla_put64(at + MAX_TIMESTAMP_AT, <uint64_t>max_timestamp)
+    ottla_put64(at + 43, <uint64_t>producer_id)
+    ottla_put16(at + 51, <uint16_t>producer_epoch)
+    ottla_put32(at + 53, <uint32_t>base_sequence)
+    ottla_put32(at + 57, <uint32_t>record_count)
+    memcpy(at + HEADER, payload.buf, payload.len)
+    ottla_put32(at + CRC_AT, _crc(at + CRC_FROM, HEADER - CRC_FROM + payload.len))
+
+
 def frame_batch(payload, int64_t base_offset, int32_t leader_epoch, int16_t attributes, int32_t last_offset_delta,
                 int64_t base_timestamp, int64_t max_timestamp, int64_t producer_id, int16_t producer_epoch,
                 int32_t base_sequence, int32_t record_count):
     """A whole batch: the header with its CRC, then `payload`, which is compressed already if it is to be."""
     cdef Py_buffer view
-    cdef uint8_t *at
     cdef bytes batch
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         if view.len > INT32_MAX - HEADER:
             raise errors.payload_too_large(view.len)
         batch = PyBytes_FromStringAndSize(NULL, HEADER + view.len)
-        at = <uint8_t *>PyBytes_AS_STRING(batch)
-        ottla_put64(at, <uint64_t>base_offset)
-        ottla_put32(at + 8, <uint32_t>(HEADER - BEFORE_LENGTH_ENDS + view.len))
-        ottla_put32(at + 12, <uint32_t>leader_epoch)
-        at[MAGIC_AT] = 2
-        ottla_put16(at + CRC_FROM, <uint16_t>attributes)
-        ottla_put32(at + 23, <uint32_t>last_offset_delta)
-        ottla_put64(at + 27, <uint64_t>base_timestamp)
-        ottla_put64(at + MAX_TIMESTAMP_AT, <uint64_t>max_timestamp)
-        ottla_put64(at + 43, <uint64_t>producer_id)
-        ottla_put16(at + 51, <uint16_t>producer_epoch)
-        ottla_put32(at + 53, <uint32_t>base_sequence)
-        ottla_put32(at + 57, <uint32_t>record_count)
-        memcpy(at + HEADER, view.buf, view.len)
-        ottla_put32(at + CRC_AT, _crc(at + CRC_FROM, HEADER - CRC_FROM + view.len))
+        _write_frame(<uint8_t *>PyBytes_AS_STRING(batch), &view, base_offset, leader_epoch, attributes,
+                     last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence,
+                     record_count)
     finally:
         PyBuffer_Release(&view)
     return batch
+
+
+def frame_passing_batch(payload, *fields):
+    """`frame_batch` for a batch that is sent and forgotten: a large one comes in memory that others were in."""
+    cdef Py_buffer view
+    cdef ottla_block block
+    if len(payload) < OTTLA_LARGE:
+        return frame_batch(payload, *fields)
+    block.data = NULL
+    block.capacity = block.size = 0
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        if view.len > INT32_MAX - HEADER:
+            raise errors.payload_too_large(view.len)
+        _reserve(&block, HEADER + view.len)
+        block.size = HEADER + view.len
+        _write_frame(block.data, &view, fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6],
+                     fields[7], fields[8], fields[9])
+        return memoryview(_hand_over(&block))
+    finally:
+        _let_go(block.data, block.capacity)
+        PyBuffer_Release(&view)

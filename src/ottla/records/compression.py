@@ -15,10 +15,14 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ottla.records.codec import Codec
 from ottla.records.errors import CorruptRecord, DecompressedTooLarge
 from ottla.records.types import Buffer
+
+if TYPE_CHECKING:
+    import zstandard
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 
@@ -47,6 +51,10 @@ _LZ4_SMALL_BYTES = 64 * 1024
 # Making one takes as long as decompressing a small batch; each is used by one thread at a time.
 _idle_zstd: "list[_ZstdPlace]" = []
 _MOST_IDLE_ZSTD = 8
+# By level. Higher ones take hundreds of megabytes.
+_idle_compressors: "dict[int, list[zstandard.ZstdCompressor]]" = {}
+_ZSTD_USUAL_LEVEL = 3
+_ZSTD_LARGEST_IDLE_LEVEL = 9
 _ZSTD_FIRST_BYTES = 64 * 1024
 _ZSTD_KEPT_BYTES = 4 * 1024 * 1024
 
@@ -246,8 +254,13 @@ def _decompress_lz4(data: memoryview, output: _Output) -> None:
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
     import zstandard
 
-    compressor = zstandard.ZstdCompressor(level=3 if level is None else level, write_content_size=False)
-    return compressor.compress(data)
+    level = _ZSTD_USUAL_LEVEL if level is None else level
+    idle = _idle_compressors.setdefault(level, [])
+    compressor = idle.pop() if idle else zstandard.ZstdCompressor(level=level, write_content_size=False)
+    compressed: bytes = compressor.compress(data)
+    if level <= _ZSTD_LARGEST_IDLE_LEVEL and len(idle) < _MOST_IDLE_ZSTD:
+        idle.append(compressor)
+    return compressed
 
 
 class _ZstdPlace:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.records import Codec, Record, build_batch, to_arrow
+from ottla.records import Codec, Record, build_batch, frame_batch, frame_passing_batch, to_arrow
 
 ROWS = 2_000
 
@@ -72,3 +72,15 @@ def test_what_is_kept_for_others_is_bounded() -> None:
     del tables
     gc.collect()
     assert resident_bytes() - before < 64 << 20
+
+
+@pytest.mark.parametrize("size", [0, 1_000, 131_071, 131_072, 500_000])
+def test_batches_that_pass_through_are_like_others(size: int) -> None:
+    """Also while others of the same size are on their way."""
+    fields = (0, -1, 0, 6, 1_000, 2_000, 77, 3, 11, 7)
+    payloads = [random.Random(seed).randbytes(size) for seed in range(6)]
+    passing = []
+    for payload in payloads:
+        passing.append(frame_passing_batch(payload, *fields))
+        frame_passing_batch(payload[::-1], *fields)
+    assert [bytes(batch) for batch in passing] == [frame_batch(payload, *fields) for payload in payloads]

@@ -16,7 +16,7 @@ from ottla.client.producer._twin import twin
 from ottla.client.producer.waiting import Delivery, WaitingRecords, call
 from ottla.client.types import RecordMetadata
 from ottla.protocol.errors import ErrorCode
-from ottla.records import Buffer, Codec, compress, frame_batch
+from ottla.records import Buffer, Codec, compress, frame_passing_batch
 
 logger = logging.getLogger(__name__)
 
@@ -140,14 +140,14 @@ class Batch(WaitingRecords):
         if self.is_done:
             self.payload = None
 
-    def framed(self, codec: Codec, is_transactional: bool) -> bytes:
-        """The whole batch as it goes over the wire, with the sequence that it has now."""
+    def framed(self, codec: Codec, is_transactional: bool) -> Buffer:
+        """The whole batch as it goes over the wire, with the sequence that it has now. It is sent and forgotten."""
         payload = self.view() if self.payload is None else self.payload
         count, base_timestamp, max_timestamp = (
             (self.record_count, self.base_timestamp, self.max_timestamp) if self.given is None else self.given[:3]
         )
         attributes = codec | (_TRANSACTIONAL_BIT if is_transactional else 0)
-        return frame_batch(
+        return frame_passing_batch(
             payload, 0, -1, attributes, count - 1, base_timestamp, max_timestamp, self.producer_id,
             self.producer_epoch, self.sequence, count,
         )  # fmt: skip
