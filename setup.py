@@ -169,6 +169,8 @@ def extensions() -> list[Extension]:
         [f"{PRODUCER}/_native.pyx"],
         depends=[
             f"{RECORDS}/_wire.h",
+            f"{RECORDS}/_memory.h",
+            f"{RECORDS}/_native_memory.pxi",
             AWAIT,
             f"{PRODUCER}/_native_records.pxi",
             f"{PRODUCER}/_native_appender.pxi",

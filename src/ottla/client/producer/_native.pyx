@@ -8,13 +8,13 @@ the garbage collector counts), so no other thread can come in between.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_DelItem, PyDict_GetItem, PyDict_SetItem
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memmove
 from libc.time cimport time_t
 
 from ottla.client.producer import faults
@@ -67,6 +67,7 @@ cdef enum:
 
 
 include "../_await.pxi"
+include "../../records/_native_memory.pxi"
 include "_native_records.pxi"
 include "_native_appender.pxi"
 include "_native_table.pxi"

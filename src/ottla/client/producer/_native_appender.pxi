@@ -8,6 +8,7 @@ cdef class PartitionCore:
     cdef readonly int32_t number
     cdef public object closed
     cdef public RecordBuffer open
+    cdef int64_t _usual_bytes
 
     def __init__(self, str topic not None, int32_t number):
         self.topic = topic
@@ -34,11 +35,25 @@ cdef class TopicCore:
 
 
 cdef class _Nothing:
-    """To be awaited where there is nothing to wait for: cheaper than a coroutine."""
+    """To be awaited where there is nothing to wait for, again and again: nothing is made for it."""
 
     def __await__(self):
-        return iter(())
+        return self
 
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration
+
+
+cdef PySendResult _send_nothing(PyObject *one, PyObject *sent, PyObject **result) except PYGEN_ERROR:
+    Py_INCREF(None)
+    result[0] = <PyObject *>None
+    return PYGEN_RETURN
+
+
+ottla_answers_await(_Nothing, _send_nothing)
 
 cdef _Nothing _NOTHING = _Nothing()
 
@@ -132,7 +147,7 @@ cdef class Appender:
         cdef RecordBuffer batch, full_one = None
         cdef Delivery delivery
         cdef list pairs = None
-        cdef int64_t stamp, body, whole
+        cdef int64_t stamp, body, whole, wanted = 0
         cdef int32_t number, count
         cdef bint is_sticky = False, was_opened = False
         if self.refuses and PyThread_get_thread_ident() != self.placing_thread:
@@ -141,8 +156,10 @@ cdef class Appender:
         if known is None or (not known.is_open and PyThread_get_thread_ident() != self.placing_thread):
             return self.unknown(topic, value, key, headers, timestamp, partition, on_delivery)
         count = <int32_t>PyList_GET_SIZE(known.partitions)
-        if partition is not None and _number(partition, "partition") >= count:
-            return self.unknown(topic, value, key, headers, timestamp, partition, on_delivery)
+        if partition is not None:
+            wanted = _number(partition, "partition")
+            if wanted >= count:
+                return self.unknown(topic, value, key, headers, timestamp, partition, on_delivery)
         if type(value) is not bytes and value is not None:
             value = _as_bytes(value, "value")
         if type(key) is not bytes and key is not None:
@@ -151,9 +168,9 @@ cdef class Appender:
             pairs = _header_pairs(headers)
         stamp = self._now_ms() if timestamp is None else _number(timestamp, "timestamp")
         if partition is not None:
-            number = <int32_t>_number(partition, "partition")
-            if number < 0:
-                raise faults.negative_partition(number)
+            if wanted < 0:
+                raise faults.negative_partition(wanted)
+            number = <int32_t>wanted
         elif key is not None and not self.ignores_keys:
             number = _partition_of(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), count)
         else:
@@ -179,6 +196,8 @@ cdef class Appender:
                 batch = None
             if batch is None:
                 batch = <RecordBuffer?>fresh
+                # As large as the last one was: memory that grows bit by bit is copied each time.
+                batch._reserve(min(queue._usual_bytes, self.batch_bytes), self.batch_bytes)
                 queue.open = batch
                 was_opened = True
                 PyDict_SetItem(self.incomplete, batch, None)
@@ -212,6 +231,7 @@ cdef class Appender:
 
     cdef RecordBuffer _close(self, PartitionCore queue):
         cdef RecordBuffer batch = queue.open
+        queue._usual_bytes = batch._size
         queue.closed.append(batch)
         queue.open = None
         self.waiting += 1

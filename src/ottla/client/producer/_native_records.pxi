@@ -122,7 +122,7 @@ cdef class RecordBuffer:
         self.max_timestamp = -1
 
     def __dealloc__(self):
-        free(self._data)
+        _let_go(self._data, self._capacity)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self._data if self._data != NULL else <uint8_t *>b"", self._size, 1, flags)
@@ -150,7 +150,7 @@ cdef class RecordBuffer:
             self._free()
 
     cdef void _free(self) noexcept:
-        free(self._data)
+        _let_go(self._data, self._capacity)
         self._data = NULL
         self._capacity = 0
         self._is_released = False
@@ -175,7 +175,7 @@ cdef class RecordBuffer:
     cdef int _reserve(self, int64_t more, Py_ssize_t limit) except -1:
         """Room for that many bytes: doubled, but not beyond the size of a batch unless one record is."""
         cdef Py_ssize_t capacity
-        cdef uint8_t *data
+        cdef ottla_block block
         if self._size + more <= self._capacity:
             return 0
         capacity = max(self._capacity * 2, 2048)
@@ -183,11 +183,12 @@ cdef class RecordBuffer:
             capacity = limit
         if capacity < self._size + more:
             capacity = self._size + more
-        data = <uint8_t *>realloc(self._data, capacity)
-        if data == NULL:
-            raise MemoryError()
-        self._data = data
-        self._capacity = capacity
+        block.data = self._data
+        block.size = self._size
+        block.capacity = self._capacity
+        _reserve(&block, capacity)
+        self._data = block.data
+        self._capacity = block.capacity
         return 0
 
     cdef int _write(self, int64_t timestamp, object key, object value, list pairs, int64_t body,
