@@ -36,6 +36,7 @@ _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
 _TRANSACTIONAL_BIT = 0x10
 _SEQUENCES = 2**31
+_SMALLEST_RECORD_BYTES = 7
 # Of a column that tables share; sixteen of them are kept.
 _MOST_SHARED_BYTES = 2 * 1024 * 1024
 _TIMESTAMP_FACTORS = {"ms": 1, "us": 1000}
@@ -138,7 +139,8 @@ class ArrowRows:
         """
         with compression.decompressed(header.compression, stored, self._max_decompressed_bytes) as payload:
             if expected_rows > header.record_count > 0:
-                each_bytes = len(payload) // header.record_count + 1
+                # A header may promise anything: no record is smaller than this.
+                each_bytes = max(len(payload) // header.record_count + 1, _SMALLEST_RECORD_BYTES)
                 rows = min(expected_rows, (expected_bytes + len(payload)) // each_bytes)
                 self._decoder.reserve(rows, rows * each_bytes)
             self._decoder.add(payload, header)
