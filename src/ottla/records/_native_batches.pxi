@@ -348,3 +348,21 @@ def frame_passing_batch(payload, *fields):
     finally:
         _let_go(block.data, block.capacity)
         PyBuffer_Release(&view)
+
+
+def joined(list parts not None):
+    """One piece of several, in memory that others were in if it is large."""
+    cdef ottla_block block
+    cdef Py_ssize_t size = 0
+    cdef bytes part
+    for part in parts:
+        size += PyBytes_GET_SIZE(part)
+    if size < OTTLA_LARGE:
+        return b"".join(parts)
+    block.data = NULL
+    block.size = block.capacity = 0
+    _reserve(&block, size)
+    for part in parts:
+        memcpy(block.data + block.size, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+        block.size += PyBytes_GET_SIZE(part)
+    return memoryview(_hand_over(&block))

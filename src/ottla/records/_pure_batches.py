@@ -193,6 +193,11 @@ def frame_passing_batch(payload: Buffer, *fields: int) -> Buffer:
     return frame_batch(payload, *fields)
 
 
+def joined(parts: list[bytes]) -> Buffer:
+    """One piece of several."""
+    return b"".join(parts)
+
+
 def _packed(layout: struct.Struct, *fields: int) -> bytes:
     try:
         return layout.pack(*fields)
