@@ -5,7 +5,6 @@
 
 cdef extern from "_columns.h" nogil:
     int OTTLA_SLACK
-    int OTTLA_SMALLEST_RECORD
 
     ctypedef struct ottla_binary:
         ottla_block data
@@ -80,8 +79,7 @@ cdef class ArrowDecoder:
         cdef ottla_columns *columns = &self._columns
         cdef int64_t before = columns.value.rows
         cdef int64_t after = before + rows
-        cdef int64_t least = OTTLA_SMALLEST_RECORD
-        _reserve(&columns.value.data, columns.value.data.size + payload_bytes - rows * least + OTTLA_SLACK)
+        _reserve(&columns.value.data, columns.value.data.size + payload_bytes + OTTLA_SLACK)
         _reserve(&columns.value.offsets, (after + 1) * 4)
         _reserve(&columns.key.offsets, (after + 1) * 4)
         if ottla_binary_room(&columns.value, rows, 0) or ottla_binary_room(&columns.key, rows, 0):
@@ -147,6 +145,7 @@ cdef class ArrowDecoder:
         try:
             _begin(&walk, &view, header)
             if ottla_walk_can_hold(&walk):
+                # For all bytes, as if they were one value: the header may promise more records than there are.
                 self.reserve(walk.count, view.len)
             with nogil:
                 state = OTTLA_OK

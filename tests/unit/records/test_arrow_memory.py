@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from ottla.records import Codec, Record, build_batch, frame_batch, frame_passing_batch, to_arrow
+from ottla.records import (
+    HEADER_BYTES,
+    Codec,
+    CorruptRecord,
+    Record,
+    build_batch,
+    frame_batch,
+    frame_passing_batch,
+    to_arrow,
+)
 
 ROWS = 2_000
 
@@ -72,6 +81,17 @@ def test_what_is_kept_for_others_is_bounded() -> None:
     del tables
     gc.collect()
     assert resident_bytes() - before < 64 << 20
+
+
+def test_one_record_may_have_all_the_bytes_of_many_that_were_promised() -> None:
+    """Room is made before the records are looked at, and a header may say anything."""
+    whole = build_batch([Record(value=bytes(1_000_000)), Record(value=b"x")])
+    payload = whole[HEADER_BYTES:]
+    fields = (0, -1, 0, 1, 0, 0, -1, -1, -1, len(payload) // 7)
+    for lie in (frame_batch(payload, *fields), frame_batch(payload[:-20], *fields)):
+        with pytest.raises(CorruptRecord):
+            to_arrow(lie)
+    assert to_arrow(whole).num_rows == 2
 
 
 @pytest.mark.parametrize("size", [0, 1_000, 131_071, 131_072, 500_000])
