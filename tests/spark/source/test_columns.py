@@ -57,6 +57,7 @@ def test_a_schema_with_fewer_columns_prunes_the_others(spark: Any, ottla_target:
     )
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
@@ -67,6 +68,7 @@ def test_a_schema_with_fewer_columns_prunes_the_others(spark: Any, ottla_target:
 )
 def test_a_schema_that_does_not_fit_is_refused(schema: str, told: str) -> None:
     source = OttlaDataSource({"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"})
+    # It is Spark's session that reads the text of a schema.
     wanted = StructType.fromDDL(schema)
     assert isinstance(wanted, StructType)
     with pytest.raises(ConfigError, match=told):
