@@ -37,8 +37,9 @@ _INT64_MAX = 2**63 - 1
 _TRANSACTIONAL_BIT = 0x10
 _SEQUENCES = 2**31
 _SMALLEST_RECORD_BYTES = 7
-# Of a column that tables share; sixteen of them are kept.
-_MOST_SHARED_BYTES = 2 * 1024 * 1024
+# Of a column that tables share, and how many of them are kept.
+_MOST_SHARED_BYTES = 4 * 1024 * 1024
+_MOST_SHARED = 8
 _TIMESTAMP_FACTORS = {"ms": 1, "us": 1000}
 
 
@@ -154,7 +155,8 @@ class ArrowRows:
 def _repeated(value: str | int, rows: int) -> "pa.Array":
     """A column of one value: the beginning of one that other tables begin with, too. Neither is copied."""
     length = 1 << (rows - 1).bit_length() if rows else 0
-    if length * (len(value) if isinstance(value, str) else 1) > _MOST_SHARED_BYTES:
+    row_bytes = 4 + (len(value.encode()) if isinstance(value, str) else 0)
+    if length * row_bytes > _MOST_SHARED_BYTES:
         return _column_of(value, rows)
     return _shared_column_of(value, length).slice(0, rows)
 
@@ -170,7 +172,7 @@ def _column_of(value: str | int, rows: int) -> "pa.Array":
     return _binary_array(BinaryColumn(None, memoryview(offsets), text * rows), rows, pa.string())
 
 
-_shared_column_of = lru_cache(maxsize=16)(_column_of)
+_shared_column_of = lru_cache(maxsize=_MOST_SHARED)(_column_of)
 
 
 def _record_batch(

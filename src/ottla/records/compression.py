@@ -272,7 +272,7 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
 class _ZstdPlace:
     """What it takes to decompress, and memory for what comes out; for one batch at a time.
 
-    Fresh memory for every batch would cost more than the decompression: see `_native_arrow.pxi`.
+    Fresh memory for every batch would cost more than the decompression: see `_native_memory.pxi`.
     """
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from ottla.records import (
     Codec,
     CorruptRecord,
     Record,
+    arrow,
     build_batch,
     frame_batch,
     frame_passing_batch,
@@ -63,6 +64,23 @@ def test_tables_that_are_kept_do_not_change(codec: Codec) -> None:
         assert digest(table) == wanted[seed]
     for seed, column in values:
         assert column.to_pylist() == to_arrow(batch(seed)).column("value").slice(ROWS // 2).to_pylist()
+
+
+@pytest.mark.parametrize("value", [7, "t", "orders", "é" * 120])
+@pytest.mark.parametrize("rows", [0, 1, 5, 100_000, 300_000, 2_000_000])
+def test_columns_of_one_value_are_shared_up_to_a_size(value: int | str, rows: int) -> None:
+    """Whoever pickles a table, or keeps it, has at most twice the column, and what is kept for others is bounded."""
+    column = arrow._repeated(value, rows)
+    assert len(column) == rows
+    assert not rows or {column[0].as_py(), column[rows // 2].as_py(), column[rows - 1].as_py()} == {value}
+    size_bytes = sum(buffer.size for buffer in column.buffers() if buffer is not None)
+    assert size_bytes <= max(2 * column.nbytes + 8, 8)
+    is_shared = any(mine is not None and mine.address == other.address for mine, other in _pairs(value, rows))
+    assert not is_shared or size_bytes <= arrow._MOST_SHARED_BYTES + 4
+
+
+def _pairs(value: int | str, rows: int) -> list[tuple[Any, Any]]:
+    return list(zip(arrow._repeated(value, rows).buffers(), arrow._repeated(value, rows).buffers(), strict=True))
 
 
 def resident_bytes() -> int:
