@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from tests.compat.client.conftest import Either
 from tests.waiting import until_settled
 
 from ottla import Admin, Consumer, OttlaError, Producer, TopicPartition
@@ -161,14 +162,17 @@ def test_what_is_wrong_is_said_and_the_client_stays_usable(bootstrap: str, new_t
     consumer.close()
 
 
-def test_a_full_buffer_blocks_and_then_says_so() -> None:
-    def send_too_much() -> None:
-        with Producer("127.0.0.1:1", buffer_memory=100_000, max_block_ms=200, batch_size=1000) as producer:
-            for _ in range(1000):
-                producer.send("any", bytes(1000))
-
-    with pytest.raises(BufferFull, match=r"max\.block\.ms"):
-        send_too_much()
+def test_a_full_buffer_blocks_and_then_says_so(either: Either, new_topic: str) -> None:
+    """The broker stands still, so what is taken stays: records of a topic that nobody knows would be given up."""
+    with Producer(either.bootstrap, buffer_memory=100_000, max_block_ms=200, batch_size=1000) as producer:
+        taken = [producer.send(new_topic, b"first", partition=0)]
+        taken[0].result(PATIENCE_SECONDS)
+        with either.server.paused(), pytest.raises(BufferFull, match=r"max\.block\.ms"):
+            taken.extend(producer.send(new_topic, bytes(1000), partition=0) for _ in range(1000))
+        assert 1 < len(taken) <= 100
+        offsets = [delivery.result(PATIENCE_SECONDS).offset for delivery in taken]
+        assert offsets == list(range(len(taken)))
+        assert producer.send(new_topic, b"last", partition=0).result(PATIENCE_SECONDS).offset == len(taken)
 
 
 def test_another_thread_may_wake_a_consumer(bootstrap: str, new_topic: str) -> None:
