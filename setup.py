@@ -69,6 +69,7 @@ HOT_MODULES = (
     "ottla.client.producer.waking",
     "ottla.client.sync.lent_loop",
     "ottla.client.sync.loop_thread",
+    "ottla.client.sync.naps",
     "ottla.client.sync.wheel",
     "ottla.log.log",
     "ottla.log.segment",

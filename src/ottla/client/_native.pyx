@@ -1,9 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=True
 # cython: initializedcheck=False, embedsignature=False
-"""Calls of the system that never wait, made without giving the interpreter away meanwhile (see `prompt_io`)."""
+"""Calls of the system that never wait, made without giving the interpreter away meanwhile (see `prompt_io`), and one
+that waits for them, without it."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.exc cimport PyErr_SetFromErrno
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from libc.errno cimport EINTR, errno
+from libc.math cimport ceil
 
 cdef extern from *:
     """
@@ -29,7 +32,7 @@ cdef extern from *:
         event_data data
     Py_ssize_t c_send "send" (int descriptor, const void *data, size_t size, int flags)
     Py_ssize_t c_recv "recv" (int descriptor, void *data, size_t size, int flags)
-    int epoll_wait(int epoll, epoll_event *events, int most, int wait_ms)
+    int epoll_wait(int epoll, epoll_event *events, int most, int wait_ms) nogil
 
 cdef enum:
     # What takes longer to copy than others should wait goes the usual way.
@@ -37,6 +40,7 @@ cdef enum:
     MOST_RECEIVED_BYTES = 64 * 1024
     TOO_LARGE = -2
     MOST_EVENTS = 64
+    MOST_WAIT_MS = 86_400_000
 
 
 cdef Py_ssize_t moved(int descriptor, memory, bint is_sent) except -1:
@@ -88,4 +92,20 @@ def ready_now(int epoll):
     cdef int count = epoll_wait(epoll, events, MOST_EVENTS, 0)
     if count < 0:
         PyErr_SetFromErrno(OSError)
+    return [(events[number].data.fd, events[number].events) for number in range(count)]
+
+
+def ready_within(int epoll, timeout):
+    """The same, once there are some: none after `timeout` seconds, or when a signal came. Waits without the interpreter."""
+    cdef epoll_event events[MOST_EVENTS]
+    cdef int number, count, wait_ms = -1
+    if timeout is not None:
+        wait_ms = <int>min(ceil(max(<double>timeout, 0.0) * 1000), MOST_WAIT_MS)
+    with nogil:
+        count = epoll_wait(epoll, events, MOST_EVENTS, wait_ms)
+    if count < 0:
+        if errno != EINTR:
+            PyErr_SetFromErrno(OSError)
+        PyErr_CheckSignals()
+        return []
     return [(events[number].data.fd, events[number].events) for number in range(count)]

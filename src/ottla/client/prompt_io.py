@@ -43,10 +43,12 @@ def prompt(sock: socket.socket) -> StreamSocket:
     return _native.PromptSocket(sock)
 
 
-def _look() -> Callable[[int], list[tuple[int, int]]] | None:
-    is_epoll = selectors.DefaultSelector is getattr(selectors, "EpollSelector", None)
-    return None if _native is None or not is_epoll else _native.ready_now
+Look = Callable[[int], list[tuple[int, int]]]
+Watch = Callable[[int, float | None], list[tuple[int, int]]]
 
+_epoll = _native if selectors.DefaultSelector is getattr(selectors, "EpollSelector", None) else None
 
-# The descriptors of an epoll that are ready, each with its events; None where selectors are of another kind.
-ready_now = _look()
+# The descriptors of an epoll that are ready, each with its events: now, or as soon as there are some, within some time
+# or for ever; who waits for them gives the interpreter away. None where selectors are of another kind.
+ready_now: Look | None = None if _epoll is None else _epoll.ready_now
+ready_within: Watch | None = None if _epoll is None else _epoll.ready_within

@@ -2,6 +2,7 @@
 
 import os
 import selectors
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -132,10 +133,50 @@ def test_a_lent_loop_sees_the_events_that_a_selector_sees(
     with selectors.DefaultSelector() as plain:
         plain.register(here, wanted)
         expected = [events for _, events in plain.select(0)]
-        lent = loop._selector  # type: ignore[attr-defined]  # asyncio's own, and in no stub
+        lent = loop._selector
         lent.register(here, wanted)
         assert [events for key, events in lent.select(0) if key.fileobj is here] == expected
+        assert [events for key, events in lent.look() if key.fileobj is here] == expected
+        if expected:
+            assert [events for key, events in lent.select(None) if key.fileobj is here] == expected
+        else:
+            assert lent.select(0.001) == []
     loop.close()
+
+
+def test_a_wait_for_events_ends_when_one_comes_from_another_thread(pair: tuple[socket.socket, socket.socket]) -> None:
+    here, there = pair
+    assert prompt_io.ready_within is not None
+    with selectors.EpollSelector() as selector:
+        selector.register(here, selectors.EVENT_READ)
+        assert prompt_io.ready_within(selector.fileno(), 0.001) == []
+        writer = threading.Thread(target=_write, args=(there,))
+        writer.start()
+        # For ever, if the other thread did not get the interpreter meanwhile.
+        found = prompt_io.ready_within(selector.fileno(), None)
+        writer.join()
+        assert [descriptor for descriptor, _ in found] == [here.fileno()]
+
+
+def test_a_wait_for_events_lets_signals_be_handled(pair: tuple[socket.socket, socket.socket]) -> None:
+    here, _ = pair
+    assert prompt_io.ready_within is not None
+    came: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: came.append(number))
+    try:
+        with selectors.EpollSelector() as selector:
+            selector.register(here, selectors.EVENT_READ)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            while not came:
+                assert prompt_io.ready_within(selector.fileno(), None) == []
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_wait_for_events_of_what_is_no_epoll_says_so() -> None:
+    assert prompt_io.ready_within is not None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        prompt_io.ready_within(-1, 1.0)
 
 
 def test_threads_that_ask_and_answer_at_once_hear_each_other() -> None:

@@ -71,6 +71,8 @@ class Appender:
     pause: Callable[[], Awaitable[None]]
     pause_at: int
     clock: Clock | None
+    rouse: Callable[[], None] | None
+    later: Callable[[Callable[[], None]], object] | None
     refuses: bool
     ignores_keys: bool
     is_timer_set: bool

@@ -66,7 +66,9 @@ cdef class Appender:
     - `unknown(arguments of append)` takes records whose partition is not known yet;
     - `full(size_bytes)` returns when there may be room again, or raises;
     - `pause()` gives what to await when `pause_at` bytes were appended;
-    - `refuse()` raises, while `refuses` is set; `wake()` makes the loop look; `seal(batch)` compresses a closed batch.
+    - `refuse()` raises, while `refuses` is set; `wake()` makes the loop look; `seal(batch)` compresses a closed batch;
+    - `rouse()`, where there is one, says that somebody waits for a record from now on;
+    - `later(work)`, while there is one, has the loop do what must be done in its own thread.
 
     `placing_thread` is the thread that puts in records which were taken before, while it does: that a topic is not
     open, or that no others are taken by now, does not concern those.
@@ -75,7 +77,7 @@ cdef class Appender:
     cdef readonly dict topics
     cdef readonly dict active
     cdef readonly dict incomplete
-    cdef public object make_batch, choose, unknown, full, refuse, wake, seal, pause, clock
+    cdef public object make_batch, choose, unknown, full, refuse, wake, seal, pause, clock, rouse, later
     cdef public int64_t pause_at
     cdef public bint refuses, ignores_keys, is_timer_set, is_hungry, is_waking, seals_early
     cdef public int64_t available_bytes

@@ -99,6 +99,8 @@ class Appender:
         self.active: dict[Any, None] = {}
         self.incomplete: dict[Any, None] = {}
         self.clock: Any = None
+        self.rouse: Any = None
+        self.later: Any = None
         self.refuses = self.ignores_keys = self.is_timer_set = self.is_waking = self.seals_early = False
         self.is_hungry = True
         self.available_bytes = buffer_bytes

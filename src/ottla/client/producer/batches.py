@@ -171,24 +171,39 @@ class Batch(WaitingRecords):
         )
 
     def succeed(self, base_offset: int, append_time_ms: int) -> None:
-        """The broker has it. Callbacks run now, in the order of the records."""
+        """The broker has it. Callbacks run in the order of the records: now, or in the loop's own next turn."""
         self.base_offset = base_offset
         self.append_time_ms = append_time_ms
         self.written = (self.queue.topic, self.queue.number, base_offset, append_time_ms)
         self._end()
-        if self.deliveries:
-            queue = self.queue
-            twin.settle_written(self, queue.topic, queue.number, base_offset, append_time_ms, _callback_failed)
-        self.deliveries = None
-        if self.listeners:
-            self.tell_listeners()
+        self._tell()
 
     def fail(self, error: OttlaError, record_errors: Mapping[int, str] | None = None) -> None:
         self.error = error
         self.record_errors = record_errors or {}
         self._end()
-        for delivery in self.deliveries or ():
-            call(delivery.settle)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Whoever waits is called in the loop's own thread: who sends may hold a lock that a callback wants."""
+        if not self.deliveries and not self.listeners:
+            self.deliveries = None
+            return
+        later = self.owner.later
+        if later is None:
+            self._tell_now()
+        else:
+            later(self._tell_now)
+
+    def _tell_now(self) -> None:
+        if self.deliveries and self.error is None:
+            queue = self.queue
+            twin.settle_written(
+                self, queue.topic, queue.number, self.base_offset, self.append_time_ms, _callback_failed
+            )
+        else:
+            for delivery in self.deliveries or ():
+                call(delivery.settle)
         self.deliveries = None
         self.tell_listeners()
 

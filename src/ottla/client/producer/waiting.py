@@ -31,10 +31,20 @@ class WaitingRecords(twin.RecordBuffer):
 
     def add_listener(self, delivery: Delivery, callback: Listener) -> None:
         """Call it in the loop's thread when the record is done, at once if it is. For any thread."""
-        self.listeners.append((delivery, callback))
-        # What ended in between has told the others already.
-        if self.is_done or self.moved is not None:
+        pair = (delivery, callback)
+        self.listeners.append(pair)
+        # In this order: a loop that naps has looked whether anybody waits, or is woken now.
+        if self.owner.rouse is not None:
+            self.owner.rouse()
+        if self.moved is not None:
             self.tell_listeners()
+        elif self.is_done:
+            # It ended in between. Others who wait are the loop's to tell.
+            try:
+                self.listeners.remove(pair)
+            except ValueError:
+                return
+            call(callback, delivery)
 
     def tell_listeners(self) -> None:
         kept = []

@@ -15,6 +15,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ottla.client.errors import ClientClosed, ForkedClient, OttlaError
@@ -45,6 +46,8 @@ class LoopThread:
     def __init__(self, name: str, *, drives_here: bool = False) -> None:
         self._name = name
         self.drives_here = drives_here
+        # Set before the first use, where the loop may leave alone what comes for a moment (see `naps`).
+        self.is_unobserved: Callable[[], bool] | None = None
         self._loop: LentLoop | None = None
         self._wheel: Wheel | None = None
         self._thread: threading.Thread | None = None
@@ -118,6 +121,22 @@ class LoopThread:
         loop = self._loop
         return loop is not None and self._process_id == os.getpid() and loop.visit(work)
 
+    def catch_up(self) -> None:
+        """In a visit: do what the loop has left for later."""
+        loop = self._loop
+        if loop is not None:
+            loop.catch_up()
+
+    def rouse(self) -> None:
+        """From any thread: leave nothing for later any more, somebody waits for it."""
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # It is closed already.
+                loop.rouse()
+
+    def _may_nap(self) -> bool:
+        return not self._calls and self.is_unobserved is not None and self.is_unobserved()
+
     def check(self) -> None:
         """Raise what makes a client unusable."""
         if self._process_id != os.getpid():
@@ -148,7 +167,7 @@ class LoopThread:
     def _start(self) -> LentLoop:
         with self._lock:
             if self._loop is None:
-                loop = LentLoop()
+                loop = LentLoop(None if self.is_unobserved is None else self._may_nap)
                 self._wheel = Wheel(loop)
                 self._thread = threading.Thread(
                     target=self._wheel.keep, args=(self._abandon_calls,), name=f"ottla-{self._name}", daemon=True

@@ -35,7 +35,9 @@ class Producer(Generic[Key, Value]):
         self._client: AsyncProducer[Key, Value] = AsyncProducer(bootstrap_servers, config=config, **settings)
         engine = self._client.engine
         engine.appender.full = engine.room.block
-        engine.waking.visit = self._thread.visit
+        engine.waking.lender = self._thread
+        engine.appender.rouse = self._thread.rouse
+        self._thread.is_unobserved = engine.waking.is_unobserved
         # Nothing stands between the caller and the async producer's own `send`, which may be native code.
         self.send = self._client.send  # type: ignore[method-assign]
         self._finalizer = started(self._thread, self, self._client.start)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from ottla import Producer
 from ottla.client.errors import OttlaError
+from ottla.client.sync.lent_loop import LentLoop
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.testing import TestBroker
 
@@ -118,6 +120,96 @@ def test_a_closed_loop_has_no_visitors(no_handlers: None) -> None:
     thread.run(asyncio.sleep, 0)
     thread.close()
     assert not thread.visit(lambda: None)
+
+
+def test_turns_of_the_loop_keep_the_order_of_what_was_asked_for(thread: LoopThread) -> None:
+    """Sockets, timers, what other threads ask for and what callbacks ask for, all at the same time."""
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    seen: list[str] = []
+
+    async def work() -> list[str]:
+        loop = asyncio.get_running_loop()
+        is_over = loop.create_future()
+
+        def readable() -> None:
+            seen.append(here.recv(10).decode())
+            loop.call_soon(seen.append, "asked for by the socket's callback")
+            loop.call_later(0.001, is_over.set_result, None)
+
+        def on_time() -> None:
+            seen.append("timer")
+            there.send(b"bytes")
+
+        loop.add_reader(here, readable)
+        loop.call_later(0.001, on_time)
+        threading.Thread(target=loop.call_soon_threadsafe, args=(seen.append, "thread")).start()
+        await is_over
+        loop.remove_reader(here)
+        return seen
+
+    with here, there:
+        came = thread.run(work)
+    assert sorted(came[:2]) == ["thread", "timer"]
+    assert came[2:] == ["bytes", "asked for by the socket's callback"]
+
+
+def test_timers_that_were_cancelled_are_forgotten(thread: LoopThread) -> None:
+    """Also where nothing but sockets keeps the loop busy."""
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    rounds = 2000
+    kept: list[int] = []
+    is_over = threading.Event()
+
+    async def add() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, LentLoop)
+        loop.call_later(1000, is_over.clear)
+
+        def readable() -> None:
+            here.recv(1)
+            loop.call_later(2000, is_over.clear).cancel()
+            kept.append(len(loop._scheduled))
+            if len(kept) < rounds:
+                there.send(b"x")
+            else:
+                loop.remove_reader(here)
+                is_over.set()
+
+        loop.add_reader(here, readable)
+        there.send(b"x")
+
+    with here, there:
+        thread.run(add)
+        assert is_over.wait(_PATIENCE_SECONDS)
+    assert len(kept) == rounds
+    assert max(kept) < rounds / 4
+
+
+def test_a_failure_of_a_sockets_callback_is_told_and_harms_nobody(
+    thread: LoopThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, there = socket.socketpair()
+    is_over = threading.Event()
+
+    def readable() -> None:
+        here.recv(10)
+        is_over.set()
+        raise ValueError("no good")
+
+    async def add() -> None:
+        asyncio.get_running_loop().add_reader(here, readable)
+
+    async def remove() -> None:
+        asyncio.get_running_loop().remove_reader(here)
+
+    with here, there:
+        thread.run(add)
+        there.send(b"bytes")
+        assert is_over.wait(_PATIENCE_SECONDS)
+        thread.run(remove)
+    assert "no good" in caplog.text
 
 
 def test_many_threads_send_at_once_and_nothing_is_lost_doubled_or_out_of_order(no_handlers: None) -> None:
