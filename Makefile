@@ -8,7 +8,12 @@ PORT ?= 9092
 SOURCES := pyproject.toml setup.py $(shell find src -name "*.pyx" -o -name "*.pxi" -o -name "*.h")
 COMPILED := $(shell sed -n 's/^    "\(ottla\.[a-z_.]*\)",$$/\1/p' setup.py | sed 's|\.|/|g; s|^|src/|; s|$$|.py|')
 
-.PHONY: help setup run broker test check compat bench fuzz soak clean
+.PHONY: help setup peers run broker test check compat bench fuzz soak clean
+
+# One target after the other, whatever `-j` says: several of them install into the same place.
+ifeq ($(MAKELEVEL),0)
+.NOTPARALLEL:
+endif
 
 help: ## List what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
@@ -31,7 +36,11 @@ $(VENV)/.installed-all: $(VENV)/.installed
 	@OTTLA_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,compat,bench]'
 	@touch $@
 
-setup: $(VENV)/.installed-all ## Install everything that development needs, peers included
+# Peers wait for the network, and what is compiled for the processor: side by side.
+setup: | $(VENV)/bin/python ## Install everything that development needs, peers included
+	@$(MAKE) --silent --no-print-directory -j2 $(VENV)/.installed-all peers
+
+peers: | $(VENV)/bin/python
 	@$(BIN)/python -m tests.peers.install all
 
 $(VENV)/.installed-spark: $(VENV)/.installed
