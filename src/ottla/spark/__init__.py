@@ -12,6 +12,7 @@
 | `source`, `sink`  | the two directions                                                                 |
 | `clients`         | clients that live as long as a Python process of Spark's                           |
 | `memory`          | memory that tasks free is kept for what comes next                                 |
+| `threads`         | for which session a thread looks a format up                                       |
 | `telling`         | errors as one sentence in the driver, without the traces of workers                |
 | `home`            | a SPARK_HOME whose Python processes start faster                                   |
 
@@ -34,6 +35,9 @@ def register(spark: "SparkSession", *, push_filters: bool = False) -> None:
     """Make `format("ottla")` known to a session, and see to it that the offsets of a query's last batch are published
     when it ends (`offsetsGroup`). That needs the driver's JVM: a session of Spark Connect goes without.
 
+    Call it in every thread that writes, if that is not the one that made the session: Spark looks up the format of a
+    write in the session that is the thread's active one, and a new thread has none.
+
     `push_filters` lets Spark push filters of batch queries into Python sources. It is off, as Spark has it, for a
     reason: Spark 4.2 keeps the plan of a pushed filter with the DataFrame, so that the next query of the same DataFrame
     that has no filter to push gets the rows of the one before. Call `load()` anew for each query where it is on.
@@ -45,8 +49,10 @@ def register(spark: "SparkSession", *, push_filters: bool = False) -> None:
     spark.dataSource.register(OttlaDataSource)
     if isinstance(spark, SparkSession):
         from ottla.spark.source.ending import watch_ends
+        from ottla.spark.threads import know_here
 
         watch_ends(spark, NAME)
+        know_here(spark, NAME)
     if push_filters:
         spark.conf.set(_FILTER_PUSHDOWN, "true")
 

@@ -87,8 +87,8 @@ class Feeder:
 
 
 class Running:
-    """Pipelines in one session. `start` may be called from any thread; `stop` ends queries where they are: they go on
-    from there when they are started again."""
+    """Pipelines in one session. `start` is for a thread that has prepared the session (`session.prepare`), `stop` for
+    any: it ends queries where they are, and they go on from there when they are started again."""
 
     def __init__(self, spark: "SparkSession", place: Place, every: str) -> None:
         self.spark = spark
