@@ -20,6 +20,8 @@ COMPUTING = "computing"
 
 OTTLA_CLIENT = "ottla's client"
 CONFLUENT = "confluent-kafka"
+# With `fetch.queue.backoff.ms=1`: it does not stop fetching for a second each time that its queue is full.
+UNPAUSED = "confluent-kafka, unpaused"
 AIOKAFKA = "aiokafka"
 CODECS = ("none", "lz4", "zstd")
 
@@ -113,8 +115,8 @@ def rows(settings: Settings) -> list[Row]:
 def _library_rows(settings: Settings) -> list[Row]:
     """Ottla's client beside another one, on the same broker."""
 
-    def beside(key: str, title: str, goal: float, other: str = CONFLUENT, unit: str = "rec/s") -> Row:
-        goal_text = "" if unit == "rec/s" else f"at most {1 / goal:g}x the time"
+    def beside(key: str, title: str, goal: float | None, other: str = CONFLUENT, unit: str = "rec/s") -> Row:
+        goal_text = "" if unit == "rec/s" or goal is None else f"at most {1 / goal:g}x the time"
         return Row(f"libraries.{key}", title, unit, goal, unit == "rec/s", other, OTTLA_CLIENT, goal_text)
 
     found = [
@@ -123,11 +125,14 @@ def _library_rows(settings: Settings) -> list[Row]:
         beside("async", "client: produce from a loop", 8.0, AIOKAFKA),
         beside("async.reports", "client: the same, each delivery awaited", 8.0, AIOKAFKA),
         beside("consume", "client: record by record beside consume(10000)", 3.0),
+        beside("consume.unpaused", "client: the same, without the other's pause", None, UNPAUSED),
     ]
     for codec in CODECS:
         how = "" if codec == "none" else f", {codec}"
         found.append(beside(f"send_table.{codec}", f"client: send_table beside produce{how}", 5.0))
         found.append(beside(f"tables.{codec}", f"client: tables() beside consume(10000){how}", 20.0))
+        unpaused = f"client: the same, without the other's pause{how}"
+        found.append(beside(f"tables.{codec}.unpaused", unpaused, None, UNPAUSED))
     for figure in ("p50", "p99"):
         found.append(beside(figure, f"client: end to end, {figure}", 1 / 1.5, unit="ms"))
         found.append(beside(f"async_{figure}", f"client: end to end from a loop, {figure}", 1 / 1.3, unit="ms"))

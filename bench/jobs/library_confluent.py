@@ -54,6 +54,8 @@ def _consumer(specification: Specification, offset: int) -> Any:
         "socket.nagle.disable": True,
         "error_cb": _raise,
     }
+    if specification.get("unpaused"):
+        settings["fetch.queue.backoff.ms"] = 1
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(specification["topic"], 0, offset)])
     return consumer

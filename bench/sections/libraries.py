@@ -16,18 +16,23 @@ from bench.job import Figures, run_job
 from bench.memory import touch
 from bench.peers import connect, fresh_topic
 from bench.plan import Bench, Step, round_text
-from bench.rows import AIOKAFKA, CODECS, CONFLUENT, OTTLA, OTTLA_CLIENT
+from bench.rows import AIOKAFKA, CODECS, CONFLUENT, OTTLA, OTTLA_CLIENT, UNPAUSED
 from bench.wire import RefusedError, end_offset
 
-_JOBS = {OTTLA_CLIENT: "library_ottla", CONFLUENT: "library_confluent", AIOKAFKA: "library_aiokafka"}
+_JOBS = {
+    OTTLA_CLIENT: "library_ottla",
+    CONFLUENT: "library_confluent",
+    UNPAUSED: "library_confluent",
+    AIOKAFKA: "library_aiokafka",
+}
 _STORED_RECORD_BYTES = 107  # of a record of 100 bytes in a large batch
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One row of one side: which library does what. `fill` records are in the topic before it begins."""
+    """One side of a row, or of several: which library does what. `fill` records are in the topic before it begins."""
 
-    key: str
+    keys: tuple[str, ...]
     library: str
     specification: dict[str, Any]
     figure: str = "records_per_second"
@@ -45,21 +50,28 @@ def measurements(bench: Bench) -> Iterator[Measurement]:
     for reports in (False, True):
         name = "libraries.produce" + (".reports" if reports else "")
         sent = {"what": "produce", "records": records, "reports": reports}
-        yield Measurement(name, CONFLUENT, sent)
-        yield Measurement(name, OTTLA_CLIENT, sent)
+        yield Measurement((name,), CONFLUENT, sent)
+        yield Measurement((name,), OTTLA_CLIENT, sent)
         name = "libraries.async" + (".reports" if reports else "")
-        yield Measurement(name, AIOKAFKA, {**sent, "records": slow})
-        yield Measurement(name, OTTLA_CLIENT, {**sent, "what": "produce_async"})
+        yield Measurement((name,), AIOKAFKA, {**sent, "records": slow})
+        yield Measurement((name,), OTTLA_CLIENT, {**sent, "what": "produce_async"})
     read = {"what": "consume", "records": records}
-    yield Measurement("libraries.consume", CONFLUENT, read, fill=records)
-    yield Measurement("libraries.consume", OTTLA_CLIENT, read, fill=records)
+    yield from reading("libraries.consume", read, read)
     for codec in CODECS:
         large = settings.library_table_records
         sent, read = {"records": records, "codec": codec}, {"records": large, "codec": codec}
-        yield Measurement(f"libraries.send_table.{codec}", CONFLUENT, {**sent, "what": "produce"})
-        yield Measurement(f"libraries.send_table.{codec}", OTTLA_CLIENT, {**read, "what": "send_table"})
-        yield Measurement(f"libraries.tables.{codec}", CONFLUENT, {**sent, "what": "consume"}, fill=records)
-        yield Measurement(f"libraries.tables.{codec}", OTTLA_CLIENT, {**read, "what": "tables"}, fill=large)
+        name = f"libraries.send_table.{codec}"
+        yield Measurement((name,), CONFLUENT, {**sent, "what": "produce"})
+        yield Measurement((name,), OTTLA_CLIENT, {**read, "what": "send_table"})
+        yield from reading(f"libraries.tables.{codec}", {**sent, "what": "consume"}, {**read, "what": "tables"})
+
+
+def reading(name: str, theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[Measurement]:
+    """confluent-kafka with its defaults, and without the pause that they make; ours is compared with both."""
+    unpaused = f"{name}.unpaused"
+    yield Measurement((name,), CONFLUENT, theirs, fill=theirs["records"])
+    yield Measurement((unpaused,), UNPAUSED, {**theirs, "unpaused": True}, fill=theirs["records"])
+    yield Measurement((name, unpaused), OTTLA_CLIENT, ours, fill=ours["records"])
 
 
 def steps(bench: Bench) -> list[Step]:
@@ -67,9 +79,9 @@ def steps(bench: Bench) -> list[Step]:
     planned = []
     for number, counted in bench.rounds():
         for measurement in measurements(bench):
-            text = f"{measurement.library}: {measurement.key}, {round_text(number, counted, rounds)}"
+            text = f"{measurement.library}: {measurement.keys[0]}, {round_text(number, counted, rounds)}"
             work = partial(measure, bench, measurement, counted)
-            planned.append(Step(text, f"{measurement.key} by {measurement.library}", work))
+            planned.append(Step(text, f"{measurement.keys[0]} by {measurement.library}", work))
     rounds *= bench.settings.library_pairs
     for number, counted in bench.rounds(rounds):
         for library, what in ((CONFLUENT, "latency"), (OTTLA_CLIENT, "latency"), (OTTLA_CLIENT, "latency_async")):
@@ -83,7 +95,7 @@ def steps(bench: Bench) -> list[Step]:
 
 def measure(bench: Bench, measurement: Measurement, counted: bool) -> None:
     broker = bench.peers.get(OTTLA)
-    topic = measurement.key.replace(".", "-")
+    topic = measurement.keys[0].replace(".", "-")
     specification = {"bootstrap": broker.bootstrap, "topic": topic, **measurement.specification}
     with fresh_topic(broker, topic):
         touch(2 * (measurement.fill + measurement.sends) * _STORED_RECORD_BYTES)
@@ -94,9 +106,9 @@ def measure(bench: Bench, measurement: Measurement, counted: bool) -> None:
             end = end_offset(connection, topic, 0)
         if end != measurement.fill + measurement.sends:
             raise RefusedError(f"{measurement.library} sent {measurement.sends} records, the log ends at {end}")
-    if counted:
-        bench.results.keep(measurement.key, measurement.library, figures)
-        bench.results.add(measurement.key, measurement.library, figures[measurement.figure])
+    for key in measurement.keys if counted else ():
+        bench.results.keep(key, measurement.library, figures)
+        bench.results.add(key, measurement.library, figures[measurement.figure])
 
 
 def fill(
