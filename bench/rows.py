@@ -125,13 +125,13 @@ def _library_rows(settings: Settings) -> list[Row]:
         beside("async", "client: produce from a loop", 8.0, AIOKAFKA),
         beside("async.reports", "client: the same, each delivery awaited", 8.0, AIOKAFKA),
         beside("consume", "client: record by record beside consume(10000)", 3.0),
-        beside("consume.unpaused", "client: the same, without the other's pause", None, UNPAUSED),
+        beside("consume.unpaused", "client: record by record beside consume(10000) without its pause", None, UNPAUSED),
     ]
     for codec in CODECS:
         how = "" if codec == "none" else f", {codec}"
         found.append(beside(f"send_table.{codec}", f"client: send_table beside produce{how}", 5.0))
         found.append(beside(f"tables.{codec}", f"client: tables() beside consume(10000){how}", 20.0))
-        unpaused = f"client: the same, without the other's pause{how}"
+        unpaused = f"client: tables() beside consume(10000) without its pause{how}"
         found.append(beside(f"tables.{codec}.unpaused", unpaused, None, UNPAUSED))
     for figure in ("p50", "p99"):
         found.append(beside(figure, f"client: end to end, {figure}", 1 / 1.5, unit="ms"))
