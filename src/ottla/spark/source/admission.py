@@ -10,6 +10,9 @@ from ottla.spark.source.limits import Offsets
 def at_most(limit: int, starts: Mapping[TopicPartition, int], ends: Offsets) -> Offsets:
     """Ends that take `limit` offsets, shared out in proportion to what each partition has; none is left out entirely.
 
+    The rule is that of Spark's connector: a partition whose share is less than one offset gives one, and nobody else
+    gives less for that.
+
     `starts` has every partition of `ends`, but for those that are gone, which stay as they are.
     """
     sizes = {one: end - starts[one] for one, end in ends.items() if one in starts and end > starts[one]}
