@@ -1,8 +1,8 @@
 """`python -m tests.together`: all tests, in three processes that run side by side.
 
 Tests that run Spark wait for it much of the time, those beside Apache Kafka wait for both brokers, and the others
-compute. They have nothing in common but the machine. Spark's take the longest. What the first process says is printed as
-it comes, what the others say when all are done.
+compute. They have nothing in common but the machine. Spark's take the longest. What the first process says is printed
+as it comes, what the others say when all are done.
 """
 
 import subprocess
