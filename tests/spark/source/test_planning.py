@@ -46,13 +46,15 @@ def test_large_partitions_are_split_in_proportion() -> None:
 @given(st.dictionaries(st.integers(0, 9), st.integers(0, 1000), min_size=1), st.integers(1, 500))
 @example({0: 1, 1: 1, 2: 4}, 3)
 def test_a_limited_batch_takes_something_of_everything(behind: dict[int, int], limit: int) -> None:
-    """As Spark's connector does it: one offset of each partition whose share is less than that, above the limit."""
+    """As Spark's connector does it: one offset of each partition whose share is less than that; the others keep to the
+    limit."""
     starts = {TopicPartition("t", number): 7 for number in behind}
     ends = {TopicPartition("t", number): 7 + size for number, size in behind.items()}
     limited = at_most(limit, starts, ends)
-    taken = sum(limited[one] - 7 for one in limited)
-    small = sum(0 < limit * size < sum(behind.values()) for size in behind.values())
-    assert taken <= limit + small
+    taken = {number: limited[TopicPartition("t", number)] - 7 for number in behind}
+    small = {number for number, size in behind.items() if 0 < limit * size < sum(behind.values())}
+    assert all(taken[number] == 1 for number in small)
+    assert sum(taken[number] for number in behind.keys() - small) <= limit
     for one, end in ends.items():
         assert 7 <= limited[one] <= end
         assert (limited[one] > 7) == (end > 7)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.spark.conftest import Target
 from tests.spark.sink.writing import options_of, values
+from tests.spark.sink.writing import write as write_frame
 from tests.spark.source.reading import numbered, reader, rows_of, write
 
 from ottla.spark import register
@@ -25,8 +26,7 @@ def test_spark_finds_the_format_by_itself(spark: Any, ottla_target: Target) -> N
 
 
 def _batch(session: Any, target: Target, topic: str, place: Path) -> None:
-    frame = session.range(0, 5, 1, 1).selectExpr("cast(id AS string) AS value")
-    frame.write.format("ottla").mode("append").options(**options_of(target, topic=topic)).save()
+    write_frame(session.range(0, 5, 1, 1).selectExpr("cast(id AS string) AS value"), "ottla", target, topic=topic)
 
 
 def _stream(session: Any, target: Target, topic: str, place: Path) -> None:
