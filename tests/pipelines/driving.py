@@ -130,7 +130,7 @@ class Drive:
 
 def start(spark: Any, pipeline: Pipeline, place: Place, every: str = "1 second") -> list[Any]:
     """All queries, each from where it was."""
-    return [job.start_query(spark, pipeline, query, place, every) for query in job.queries_of(pipeline)]
+    return [job.start_query(spark, pipeline, query, place, every) for query in pipeline.queries]
 
 
 def has_done_something(query: Any) -> bool:

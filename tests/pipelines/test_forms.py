@@ -24,7 +24,6 @@ from tests.pipelines.lives import Job, run_by_ottla, standalone_cluster, submitt
 from tests.spark.conftest import PROPERTIES, Target
 
 from ottla.pipelines.frame import catalogue
-from ottla.pipelines.frame.job import queries_of
 from ottla.pipelines.frame.place import Place
 from ottla.spark.home import quick_spark_home
 
@@ -80,7 +79,7 @@ class Lives:
     def suffer(self, victims: list[str], choices: random.Random) -> None:
         """Kill one after the other, some commits and a random while apart, so that each query has its share; a driver
         that dies has a successor."""
-        pace = max(len(queries_of(self._case.pipeline)) * _BATCHES // len(victims), 1)
+        pace = max(len(self._case.pipeline.queries) * _BATCHES // len(victims), 1)
         job = self.start()
         try:
             for victim in victims:

@@ -70,7 +70,7 @@ def test_a_driver_that_was_killed_while_it_noted_its_first_batch_starts_again(
     """What it leaves behind: a file that has not got its name yet, and its checksum."""
     query = PIPELINE.queries[0]
     pipeline = replace(PIPELINE, queries=(query,))
-    for each in job.queries_of(pipeline):
+    for each in pipeline.queries:
         offsets = Path(drive.place().checkpoint(pipeline.name, each.name)) / "offsets"
         offsets.mkdir(parents=True)
         for name in (".0.9b2c5c1e-77e0-4d1e-a0b3-0a4d2f6f3c11.tmp", "..0.9b2c5c1e-77e0-4d1e-a0b3-0a4d2f6f3c11.tmp.crc"):
@@ -122,7 +122,7 @@ def test_what_is_left_out_is_counted(drive: Drive, pipeline_spark: Any, ottla_ta
     place = drive.place()
     queries = [
         job.start_query(pipeline_spark, PIPELINE, replace(query, every="0 seconds"), place, "0 seconds")
-        for query in job.queries_of(PIPELINE)
+        for query in PIPELINE.queries
     ]
     for events in ([_visit("new", newest, newest), *malformed, *late], *unread):
         send_all(events, place.bootstrap)

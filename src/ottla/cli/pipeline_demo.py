@@ -17,7 +17,6 @@ from ottla.cli.pipeline_screen import Screen
 from ottla.cli.running import CommandFailed
 from ottla.cli.stderr_log import stderr_to
 from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
-from ottla.pipelines.frame.pipeline import URGENT
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.results import Results
 from ottla.pipelines.frame.session import require_spark
@@ -38,9 +37,8 @@ _SETTINGS = {
 
 
 def _without_urgency(pipeline: "Pipeline") -> "Pipeline":
-    """Without queries that run all the time, and leave none of it to the others."""
-    queries = tuple(replace(query, every=None) if query.every == URGENT else query for query in pipeline.queries)
-    return replace(pipeline, queries=queries)
+    """With the same pace for all queries: those that run all the time would leave none of it to the others."""
+    return replace(pipeline, queries=tuple(replace(query, every=None) for query in pipeline.queries))
 
 
 class Demo:

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ottla.cli.output import Output, table_of
-from ottla.pipelines.frame.job import queries_of
 from ottla.pipelines.frame.results import in_order
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class Screen:
         running = sum(one.state == "running" for one in queries)
         return {
             "pipeline": pipeline.name,
-            "queries": f"{running} of {len(queries_of(pipeline))} run",
+            "queries": f"{running} of {len(pipeline.queries)} run",
             "sent": sent.get(pipeline.name, 0),
             "rows_per_second": round(sum(one.rows_per_second for one in queries), 1),
             "lag": sum(one.lag or 0 for one in queries),

@@ -24,7 +24,7 @@ from ottla.spark.datasource import OttlaDataSource
 from ottla.spark.sink.decisions import Decider, Decision
 from ottla.spark.sink.exactly_once import ExactlyOnceStreamWriter
 from ottla.spark.sink.options import read_options
-from ottla.spark.sink.rows import row_shape
+from ottla.spark.sink.rows import HandedOver, row_shape
 from ottla.spark.sink.settlement import Settlement
 from ottla.spark.sink.staging import StagedRows
 
@@ -77,10 +77,10 @@ def _parent_of(pid: int) -> int:
 class MortalSettlement(Settlement):
     fate: Fate
 
-    def decide(self, decider: Decider, decision: Decision) -> None:
+    def decide(self, decider: Decider, decision: Decision, rows: HandedOver | None) -> None:
         self.fate.committing()
         self.fate.kill_driver("before the decision")
-        super().decide(decider, decision)
+        super().decide(decider, decision, rows)
         self.fate.kill_driver("after the decision")
 
     def roll_forward(self, decision: Decision) -> None:
@@ -140,6 +140,7 @@ def main(job: dict[str, Any]) -> None:
         .option("kafka.bootstrap.servers", job["bootstrap"])
         .option("topic", job["sink"])
         .option("deliveryGuarantee", "exactly-once")
+        .option("handOverBytes", job["hand_over_bytes"])
         .option("checkpointLocation", job["checkpoint"])
         .options(**{f"mortal.{name}": str(value) for name, value in job["fate"].items()})
         .option("mortal.group", os.getpgid(0))

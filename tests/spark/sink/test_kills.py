@@ -43,6 +43,7 @@ _RUN_SECONDS = 180.0
 # The first ones; the rest of a long run is chosen at random.
 _FIRST_VICTIMS = ("between two ends", "broker")
 _VICTIMS = (*DRIVER_STEPS, "task", "executor", "broker", "driver at any time")
+_STAGED = ("between two ends", "after the last end", "at the end", "task", "executor")
 _CLUSTER = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -130,6 +131,8 @@ class Lives:
             "checkpoint": str(self._directory / "checkpoint"),
             "rows_per_batch": _ROWS_PER_BATCH,
             "tasks": _PARTITIONS + self._count % 3,
+            # Most steps are those of tasks that stage their rows; else either way, in turns.
+            "hand_over_bytes": 0 if step in _STAGED else 65_536 * (self._count % 2),
             "fate": {"step": step, "commits": self.choices.randint(1, 2), "directory": str(directory)},
         }
         return Job(directory, self._home, description)

@@ -19,7 +19,7 @@ pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
 from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, DecisionState, ensure_topic
 from ottla.spark.sink.exactly_once import key_of
 from ottla.spark.sink.options import read_options
-from ottla.spark.sink.rows import RowShape
+from ottla.spark.sink.rows import HandedOver, RowShape
 from ottla.spark.sink.settlement import BatchSuperseded, DecidedRowsLost, Settlement, StagedRowsLost
 from ottla.spark.sink.staging import ids_of, stage_rows
 
@@ -37,9 +37,9 @@ class Driver(Settlement):
     dies: str = ""
     ends: int | None = None
 
-    def decide(self, decider: Decider, decision: Decision) -> None:
+    def decide(self, decider: Decider, decision: Decision, rows: HandedOver | None) -> None:
         self._perhaps("before the decision")
-        super().decide(decider, decision)
+        super().decide(decider, decision, rows)
         self._perhaps("after the decision")
 
     def roll_forward(self, decision: Decision) -> None:
@@ -66,7 +66,8 @@ class Query:
         self.topic = topic
         self.key = f"ottla-spark-query{next(_query_numbers)}"
         self.run = 1
-        self.options = read_options(options_of(target, topic=topic, deliveryGuarantee="exactly-once", **options))
+        given = {"deliveryGuarantee": "exactly-once", "handOverBytes": 0, **options}
+        self.options = read_options(options_of(target, topic=topic, **given))
         ensure_topic(self.options)
 
     def stage(self, batch: int, tasks: int, rows: int = 12) -> list[StagedTransaction]:
@@ -81,10 +82,10 @@ class Query:
                 }
             )
             shape = RowShape(self.topic, has_key=False, has_headers=False, has_partition=True)
-            staged, count = stage_rows(self.options, shape, self.family, iter([batch_rows]))
-            assert staged is not None
-            assert count == len(numbers)
-            found.append(staged)
+            staged = stage_rows(self.options, shape, self.family, iter([batch_rows]))
+            assert staged.transaction is not None
+            assert staged.row_count == len(numbers)
+            found.append(staged.transaction)
         return found
 
     def driver(self, dies: str = "", ends: int | None = None) -> Driver:

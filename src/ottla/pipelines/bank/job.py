@@ -5,7 +5,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.pipelines.bank.events import CHANGES, LATENESS_SECONDS, events
-from ottla.pipelines.frame.pipeline import COMPACTED, URGENT, Input, Pipeline, Query, Rule, ToLake, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import (
+    COMPACTED,
+    URGENT,
+    Answer,
+    Input,
+    Pipeline,
+    Query,
+    Rule,
+    ToLake,
+    Topic,
+    ToTopic,
+    View,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,8 +84,12 @@ PIPELINE = Pipeline(
     ),
     results=(Topic(ALERTS), Topic(LIMITS, configs=COMPACTED)),
     queries=(
-        Query("alerts", _told, ToTopic(), every=URGENT),
-        Query("history", _history, ToLake("transactions", ("date",))),
+        Query(
+            "alerts",
+            (Answer(_told, ToTopic()), Answer(_history, ToLake("transactions", ("date",)))),
+            mode="append",
+            every=URGENT,
+        ),
     ),
     generate=events,
     feed=_run_bank,

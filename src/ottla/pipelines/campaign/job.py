@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ottla.pipelines.campaign.events import CAMPAIGNS, CLICKS, LATENESS_SECONDS, PURCHASES, VIEWS, events
-from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, Table, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import COMPACTED, Answer, Input, Pipeline, Query, Rule, Table, Topic, ToTopic, View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ PIPELINE = Pipeline(
         ),
     ),
     results=(Topic(COMPARISONS, configs=COMPACTED),),
-    queries=(Query("comparisons", _comparisons, ToTopic(COMPARISONS, mode="update")),),
+    queries=(Query("comparisons", (Answer(_comparisons, ToTopic(COMPARISONS)),)),),
     generate=events,
     views=(
         View(

@@ -4,33 +4,39 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.frame.pipeline import UNHURRIED, Pipeline, Query, ToTopic
-from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.pipeline import BatchQuery, Pipeline, Query
+from ottla.pipelines.frame.place import Place, is_address
 from ottla.pipelines.frame.telling import PipelineFailed, told_as
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+AnyQuery = Query | BatchQuery
 
-    from ottla.pipelines.frame.reading import Streams
-
-REJECTS = "rejects"
-
-
-def queries_of(pipeline: Pipeline) -> tuple[Query, ...]:
-    """Its own, and the one that takes what does not count."""
-    return (*pipeline.queries, rejects_query())
-
-
-def rejects_query() -> Query:
-    return Query(REJECTS, _rejects, ToTopic(), every=UNHURRIED)
+# A batch without events only forgets what is too old, unless the query waits for time; the next one with events does so
+# as well.
+_ALSO_WITHOUT_EVENTS = "spark.sql.streaming.noDataMicroBatches.enabled"
+# For checkpoints on a local disk. Spark's own choice starts a process for each file that it makes there, and two for
+# each that it renames.
+_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+_PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
-def start_query(spark: "SparkSession", pipeline: Pipeline, query: Query, place: Place, every: str) -> "StreamingQuery":
+def start_query(
+    spark: "SparkSession", pipeline: Pipeline, query: AnyQuery, place: Place, every: str
+) -> "StreamingQuery":
     """From where it was; it runs until it is stopped."""
     with told_as(PipelineFailed, f"query {query_name(pipeline, query)} could not be started"):
         return _writer(spark, pipeline, query, place).trigger(processingTime=query.pace(every)).start()
+
+
+def begin(spark: "SparkSession", pipeline: Pipeline, place: Place) -> None:
+    """Before the first query of a run is started: put checkpoints aside where that is wanted."""
+    if place.begin is not None:
+        from ottla.pipelines.frame.beginning import put_aside
+
+        put_aside(spark, pipeline, place)
 
 
 def run_once(
@@ -42,7 +48,8 @@ def run_once(
 ) -> None:
     """Work off what is there, one query after the other: each finds all that the ones before it have written. None is
     begun after `stop` is set; whoever sets it stops the one that runs."""
-    for query in queries_of(pipeline):
+    begin(spark, pipeline, place)
+    for query in pipeline.queries:
         if stop is not None and stop.is_set():
             return
         name = query_name(pipeline, query)
@@ -54,20 +61,17 @@ def run_once(
             running.awaitTermination()
 
 
-def query_name(pipeline: Pipeline, query: Query) -> str:
+def query_name(pipeline: Pipeline, query: AnyQuery) -> str:
     return f"{pipeline.name}.{query.name}"
 
 
-def _writer(spark: "SparkSession", pipeline: Pipeline, query: Query, place: Place) -> "DataStreamWriter":
+def _writer(spark: "SparkSession", pipeline: Pipeline, query: AnyQuery, place: Place) -> "DataStreamWriter":
     from ottla.pipelines.frame.reading import Streams
     from ottla.pipelines.frame.writing import writer_of
 
-    rows = query.build(Streams(spark, pipeline, place, query.name))
-    writer = writer_of(rows, query.sink, place, pipeline.name).queryName(query_name(pipeline, query))
+    # Each query takes the settings that the session has when it is started.
+    spark.conf.set(_ALSO_WITHOUT_EVENTS, str(query.waits_for_time).lower())
+    if not is_address(place.data) and spark.conf.get(_FILES, None) is None:
+        spark.conf.set(_FILES, _PLAIN_FILES)
+    writer = writer_of(query, Streams(spark, pipeline, place, query.name)).queryName(query_name(pipeline, query))
     return writer.option("checkpointLocation", place.checkpoint(pipeline.name, query.name))
-
-
-def _rejects(streams: "Streams") -> "DataFrame":
-    from ottla.pipelines.frame.judging import rejected
-
-    return rejected(streams.raw(), streams.pipeline)

@@ -9,8 +9,8 @@
 A record of a table is accepted or malformed: it has a key, and its value is a row, or null, which takes the row away.
 
 Nothing else is looked at: no state, no other record, no clock. So a record is judged the same way whichever
-micro-batch it comes in, by whichever query, and after any crash. Queries take what is accepted; one query, `rejects`,
-takes all the rest.
+micro-batch it comes in, by whichever query, and after any crash. Answers are made of what is accepted; all the rest
+becomes letters, in the same pass.
 """
 
 from functools import reduce
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-from ottla.pipelines.frame.pipeline import DEAD_LETTERS, LATE_EVENTS, REJECTED, Pipeline, Source, Table
+from ottla.pipelines.frame.pipeline import DEAD_LETTERS, JUDGED, LATE_EVENTS, RECORDS, Pipeline, Source, Table
 from ottla.pipelines.frame.schemas import fields_of
 
 if TYPE_CHECKING:
@@ -74,14 +74,22 @@ def _faults(one: Source) -> list[Column]:
     return faults
 
 
-def rejected(raw: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+def judged(raw: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+    """All records with their verdict, counted: the progress of a query tells how many there were of each kind."""
+    is_late = F.col(VERDICT) == LATE
+    return raw.withColumn(VERDICT, verdict(pipeline, (*pipeline.inputs, *pipeline.tables))).observe(
+        JUDGED,
+        F.count(F.lit(1)).alias(RECORDS),
+        F.count_if(F.col(VERDICT).isNotNull() & ~is_late).alias(DEAD_LETTERS),
+        F.count_if(is_late).alias(LATE_EVENTS),
+    )
+
+
+def letters(judged: "DataFrame", pipeline: Pipeline) -> "DataFrame":
     """From all records to those that do not count, as letters: where each was, what it was, and what is wrong.
 
     A letter is never larger than a topic takes, whatever it tells of: else one record would end the query, at every
     start again."""
-    found = verdict(pipeline, (*pipeline.inputs, *pipeline.tables))
-    judged = raw.withColumn(VERDICT, found).where(F.col(VERDICT).isNotNull())
-    is_late = F.col(VERDICT) == LATE
     letter = F.struct(
         F.col("topic"),
         F.col("partition"),
@@ -91,8 +99,8 @@ def rejected(raw: "DataFrame", pipeline: Pipeline) -> "DataFrame":
         *_told("value", MOST_VALUE_CHARACTERS),
         F.col(VERDICT).alias("reason"),
     )
-    counted = judged.observe(REJECTED, F.count_if(~is_late).alias(DEAD_LETTERS), F.count_if(is_late).alias(LATE_EVENTS))
-    return counted.select(
+    is_late = F.col(VERDICT) == LATE
+    return judged.where(F.col(VERDICT).isNotNull()).select(
         F.when(is_late, F.lit(pipeline.late.name)).otherwise(F.lit(pipeline.dead_letters.name)).alias("topic"),
         F.when(F.octet_length("key") <= MOST_KEY_BYTES, F.col("key")).alias("key"),
         F.to_json(letter).alias("value"),

@@ -18,8 +18,8 @@ COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact", "segment.ms": "6000
 URGENT = "200 milliseconds"
 # What nobody waits for leaves the machine to the rest.
 UNHURRIED = "10 seconds"
-# What the query `rejects` counts in each micro-batch, under this name.
-REJECTED, DEAD_LETTERS, LATE_EVENTS = "rejected", "dead_letters", "late_events"
+# What the pass over all inputs counts in each micro-batch, under this name.
+JUDGED, RECORDS, DEAD_LETTERS, LATE_EVENTS = "judged", "records", "dead_letters", "late_events"
 EVENT_FIELDS = "event_id STRING, event_time BIGINT"
 
 
@@ -71,10 +71,9 @@ class Table(Source):
 
 @dataclass(frozen=True)
 class ToTopic:
-    """Rows become records, exactly once. In update mode a row is written whenever it has changed: for tables."""
+    """Rows become records, exactly once; the column `topic` says where where this does not."""
 
     topic: str | None = None
-    mode: Literal["append", "update"] = "append"
 
 
 @dataclass(frozen=True)
@@ -86,25 +85,47 @@ class ToLake:
 
 
 @dataclass(frozen=True)
-class ToBatches:
-    """Micro-batches go to a function, which finds by itself what it has written before a crash."""
+class Answer:
+    """What a query finds out: rows made of streams, and where they go."""
 
-    write: Callable[["DataFrame", Place], None]
+    build: Callable[["Streams"], "DataFrame"]
+    sink: ToTopic | ToLake
 
 
 @dataclass(frozen=True)
 class Query:
-    """`every` is the time between two micro-batches where that of the run does not fit: URGENT or UNHURRIED. The lake
-    is never in a hurry."""
+    """One pass over what it reads: all its answers come out of the same micro-batches. In update mode (`mode`) rows are
+    those that have changed, which is what tables in compacted topics want.
+
+    `takes_rejects`: the pass is one over all inputs, and dead letters and late events come out of it, too. One query of
+    a pipeline does that. `waits_for_time`: it has something to do when time goes by, also where no event comes.
+    `every` is the time between two micro-batches where that of the run does not fit: URGENT or UNHURRIED."""
 
     name: str
-    build: Callable[["Streams"], "DataFrame"]
-    sink: ToTopic | ToLake | ToBatches
+    answers: tuple[Answer, ...]
+    mode: Literal["append", "update"] = "update"
+    takes_rejects: bool = True
+    waits_for_time: bool = False
     every: str | None = None
 
     def pace(self, usual: str) -> str:
         """The time between two of its micro-batches, in a run where it usually is that."""
-        return self.every or (UNHURRIED if isinstance(self.sink, ToLake) else usual)
+        return self.every or usual
+
+
+@dataclass(frozen=True)
+class BatchQuery:
+    """One pass over records as they are: `write` gets all of each micro-batch; letters come out of it as well."""
+
+    name: str
+    build: Callable[["Streams"], "DataFrame"]
+    write: Callable[["DataFrame", Place], None]
+    every: str | None = None
+    mode: Literal["append"] = "append"
+    waits_for_time: bool = False
+
+    def pace(self, usual: str) -> str:
+        return self.every or usual
 
 
 @dataclass(frozen=True)
@@ -132,7 +153,7 @@ class Pipeline:
     title: str
     inputs: tuple[Input, ...]
     results: tuple[Topic, ...]
-    queries: tuple[Query, ...]
+    queries: tuple[Query | BatchQuery, ...]
     generate: Callable[[int, int, float], Iterator[Event]]
     views: tuple[View, ...] = ()
     tables: tuple[Table, ...] = ()

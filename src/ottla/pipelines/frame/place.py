@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -22,13 +23,15 @@ def absolute(data: str) -> str:
 class Place:
     """`data` holds checkpoints and the lake: a directory, or an address that Spark can write to. `most_per_batch` is
     the most records that one micro-batch of a query takes from its source. `client` is what else clients need to reach
-    the brokers, by Kafka's names: security, above all."""
+    the brokers, by Kafka's names: security, above all. `begin` puts aside the checkpoints that are there: queries go on
+    from the offsets that the pipeline has published, or begin anew."""
 
     bootstrap: str
     data: str | Path
     source: str = "ottla"
     most_per_batch: int | None = None
     client: Mapping[str, object] = field(default_factory=dict)
+    begin: Literal["published", "anew"] | None = None
 
     @property
     def brokers(self) -> dict[str, object]:
@@ -45,3 +48,7 @@ class Place:
 
     def lake(self, pipeline: str, table: str) -> str:
         return f"{self.data}/lake/{pipeline}/{table}"
+
+    def lake_path(self, pipeline: str, table: str) -> str:
+        """The same as a path of this machine, and of all that run tasks."""
+        return self.lake(pipeline, table).removeprefix("file://")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ottla.client.sync.admin import Admin
 from ottla.client.sync.producer import Producer
-from ottla.pipelines.frame.pipeline import COMPACTED, DEAD_LETTERS, LATE_EVENTS, REJECTED, Topic
+from ottla.pipelines.frame.pipeline import COMPACTED, DEAD_LETTERS, JUDGED, LATE_EVENTS, Topic
 from ottla.pipelines.frame.results import read_tables
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class LeftOut:
             if one.batchId > self.batch:
                 self.batch = one.batchId
                 self.dropped += sum(operator.numRowsDroppedByWatermark for operator in one.stateOperators)
-                counts = one.observedMetrics.get(REJECTED)
+                counts = one.observedMetrics.get(JUDGED)
                 if counts is not None:
                     self.dead_letters += counts[DEAD_LETTERS]
                     self.late += counts[LATE_EVENTS]

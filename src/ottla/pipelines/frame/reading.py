@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from ottla.pipelines.frame.beginning import starting_offsets
 from ottla.pipelines.frame.judging import row_verdict, verdict
-from ottla.pipelines.frame.pipeline import Pipeline, Source
+from ottla.pipelines.frame.pipeline import Pipeline
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.schemas import RECORD, fields_of, merged_fields, struct_of
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 _WHOLE_RECORD = f"{RECORD}, value BINARY"
+# Few records make one task, whatever number of partitions they are in, and those that come out of several places of a
+# query's plan are fetched and parsed once.
+_ONE_PASS = {"minRecordsPerPartition": "2000", "rereadBytes": str(8 * 1024 * 1024)}
 
 
 class Streams:
@@ -28,28 +32,49 @@ class Streams:
         self.pipeline = pipeline
         self.place = place
         self._group = f"{pipeline.name}-{query}"
-        self._readings = 0
+        self._raw: DataFrame | None = None
 
     def events(self, *topics: str) -> "DataFrame":
         """The accepted events of these inputs, of all where none is named, with a watermark on `event_time`."""
         inputs = tuple(map(self.pipeline.input_of, topics)) or self.pipeline.inputs
-        accepted = self._inputs(inputs, RECORD).where(verdict(self.pipeline, inputs).isNull())
-        return accepted.withColumn("event_time", F.timestamp_millis("event_time")).withWatermark(
-            "event_time", f"{2 * self.pipeline.lateness_seconds} seconds"
+        names = [one.topic.name for one in inputs]
+        accepted = self.raw().where(F.col("topic").isin(names) & verdict(self.pipeline, inputs).isNull())
+        fields = dict.fromkeys(name for one in inputs for name in fields_of(one).names)
+        columns = [*fields, *struct_of(RECORD).names]
+        return (
+            accepted.select(*columns)
+            .withColumn("event_time", F.timestamp_millis("event_time"))
+            .withWatermark("event_time", f"{2 * self.pipeline.lateness_seconds} seconds")
         )
 
     def raw(self) -> "DataFrame":
-        """All records of all inputs and tables, with the fields of those that have them; nothing is left out."""
-        return self._inputs((*self.pipeline.inputs, *self.pipeline.tables), _WHOLE_RECORD)
+        """All records of all inputs and tables, with the fields of those that have them; nothing is left out. Whatever
+        is made of it in one query reads the same records."""
+        if self._raw is None:
+            sources = (*self.pipeline.inputs, *self.pipeline.tables)
+            self._raw = self._stream(
+                [one.topic.name for one in sources], merged_fields(sources), struct_of(_WHOLE_RECORD)
+            )
+        return self._raw
 
     def chained(self, topic: str, fields: str) -> "DataFrame":
         """What another query has written, as soon as it is committed."""
-        return self._stream([topic], struct_of(fields), RECORD)
+        return self._stream([topic], struct_of(fields), struct_of(RECORD))
 
     def everything(self, pattern: str) -> "DataFrame":
         """All records of all topics in whose names the pattern is found, as they are, with their headers."""
         reader = self._reader({**self._cluster(), "subscribePattern": pattern, "includeHeaders": "true"})
-        return (reader if self.place.source == "kafka" else reader.option("offsetsGroup", self._group)).load()
+        if self.place.source != "kafka":
+            reader = reader.option("offsetsGroup", self._group).options(**_ONE_PASS)
+        return reader.load()
+
+    def with_fields(self, records: "DataFrame") -> "DataFrame":
+        """Records as they are, of any topics, with the fields of those that are inputs or tables."""
+        sources = (*self.pipeline.inputs, *self.pipeline.tables)
+        fields = merged_fields(sources)
+        is_known = F.col("topic").isin([one.topic.name for one in sources])
+        parsed = F.when(is_known, F.from_json(F.col("value").cast("string"), fields))
+        return records.withColumn("fields", parsed).select(*records.columns, "fields.*")
 
     def table(self, topic: str) -> "DataFrame":
         """The last value of each key of a table, as it is when a micro-batch begins. A key whose last value is null or
@@ -62,16 +87,12 @@ class Streams:
         last = rows.groupBy("key").agg(newest.alias("last")).select("key", "last.*")
         return last.where(F.col("value").isNotNull() & row_verdict(table).isNull()).drop("value")
 
-    def _inputs(self, inputs: tuple[Source, ...], record: str) -> "DataFrame":
-        return self._stream([one.topic.name for one in inputs], merged_fields(inputs), record)
-
-    def _stream(self, topics: list[str], fields: StructType, record: str) -> "DataFrame":
-        reader = self._reader(self._options(topics))
+    def _stream(self, topics: list[str], fields: StructType, columns: StructType) -> "DataFrame":
+        starting = starting_offsets(self.pipeline, self.place, topics)
+        reader = self._reader(self._options(topics), starting)
         if self.place.source != "kafka":
-            self._readings += 1
-            group = self._group if self._readings == 1 else f"{self._group}-{self._readings}"
-            reader = reader.option("offsetsGroup", group)
-        return self._parsed(reader, fields, struct_of(record))
+            reader = reader.option("offsetsGroup", self._group).options(**_ONE_PASS)
+        return self._parsed(reader, fields, columns)
 
     def _parsed(
         self, reader: "DataFrameReader | DataStreamReader", fields: StructType, columns: StructType
@@ -83,9 +104,9 @@ class Streams:
         both = StructType([*fields.fields, *columns.fields])
         return reader.schema(both).option("valueFormat", "json").load()
 
-    def _reader(self, options: dict[str, Any]) -> "DataStreamReader":
+    def _reader(self, options: dict[str, Any], starting: str = "earliest") -> "DataStreamReader":
         reader = self.spark.readStream.format(self.place.source).options(**options)
-        reader = reader.option("startingOffsets", "earliest")
+        reader = reader.option("startingOffsets", starting)
         if self.place.most_per_batch is not None:
             reader = reader.option("maxOffsetsPerTrigger", self.place.most_per_batch)
         return reader

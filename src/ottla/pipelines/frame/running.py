@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ottla.pipelines.frame import job
 from ottla.pipelines.frame.generating import feed
-from ottla.pipelines.frame.pipeline import Pipeline, Query
+from ottla.pipelines.frame.pipeline import Pipeline
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.progress import PROGRESS
 from ottla.pipelines.frame.telling import PipelineError, PipelineFailed, reason
@@ -107,11 +107,10 @@ class Running:
 
     def start(self, pipelines: Sequence[Pipeline]) -> None:
         """One pipeline after the other, each when the one before has its first answers: where all began at once, the
-        first of them would come as late as the last. Rejects are nobody's first interest: they come at the end."""
+        first of them would come as late as the last."""
         for pipeline in pipelines:
+            job.begin(self.spark, pipeline, self._place)
             self._await_first_batches([self._start_query(pipeline, query) for query in pipeline.queries])
-        for pipeline in pipelines:
-            self._start_query(pipeline, job.rejects_query())
 
     def once(self, pipelines: Iterable[Pipeline]) -> None:
         """Work off what is there now, and end; or earlier, when it is stopped."""
@@ -133,7 +132,7 @@ class Running:
             with ThreadPoolExecutor(len(queries)) as stopping:
                 list(stopping.map(lambda query: query.stop(), queries))
 
-    def _start_query(self, pipeline: Pipeline, query: Query) -> "StreamingQuery | None":
+    def _start_query(self, pipeline: Pipeline, query: job.AnyQuery) -> "StreamingQuery | None":
         """None where all is to stop by now."""
         if self._stop.is_set():
             return None

@@ -34,6 +34,12 @@ _DEFAULTS = {
     # The number of state stores of each operator; fixed by the first run of a query.
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Micro-batches are small, and a plan has the watermark in it: code that is generated for one batch is of no use to
+    # the next, and to compile it takes longer than to do without.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Workers that are there at once, and do not look for garbage after each small task.
+    "spark.python.daemon.module": "ottla.spark.daemon",
 }
 _LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",

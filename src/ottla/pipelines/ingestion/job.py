@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.frame.pipeline import UNHURRIED, Input, Pipeline, Query, ToBatches, Topic
+from ottla.pipelines.frame.pipeline import UNHURRIED, BatchQuery, Input, Pipeline, Topic
 from ottla.pipelines.ingestion.events import LATENESS_SECONDS, VISITS, events
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def ingestion_of(pattern: str) -> Pipeline:
         title="Every topic in the lake: Parquet by topic, date and hour, each record once, small files put together",
         inputs=(Input(Topic(VISITS), "user_id STRING, page STRING"),),
         results=(),
-        queries=(Query("lake", lambda streams: _records(streams, pattern), ToBatches(_ingest), every=UNHURRIED),),
+        queries=(BatchQuery("lake", lambda streams: _records(streams, pattern), _ingest, every=UNHURRIED),),
         generate=events,
         lateness_seconds=LATENESS_SECONDS,
     )

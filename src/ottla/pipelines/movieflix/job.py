@@ -2,7 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, Table, ToLake, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import (
+    COMPACTED,
+    Answer,
+    Input,
+    Pipeline,
+    Query,
+    Rule,
+    Table,
+    ToLake,
+    Topic,
+    ToTopic,
+    View,
+)
 from ottla.pipelines.movieflix.events import LATENESS_SECONDS, generate
 from ottla.pipelines.movieflix.topics import CATALOGUE, NEXT_SHOWS, POSITIONS, PROFILES, VIEWS
 
@@ -55,9 +67,14 @@ PIPELINE = Pipeline(
     ),
     results=tuple(Topic(name, configs=COMPACTED) for name in (POSITIONS, PROFILES, NEXT_SHOWS)),
     queries=(
-        Query("positions", _positions, ToTopic(POSITIONS, mode="update")),
-        Query("tastes", _tastes, ToTopic(mode="update")),
-        Query("views", _views, ToLake("views", partition_by=("date",))),
+        Query(
+            "viewers",
+            (
+                Answer(_positions, ToTopic(POSITIONS)),
+                Answer(_tastes, ToTopic()),
+                Answer(_views, ToLake("views", partition_by=("date",))),
+            ),
+        ),
     ),
     generate=generate,
     views=(

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import COMPACTED, Answer, Input, Pipeline, Query, Topic, ToTopic, View
 from ottla.pipelines.social.events import COMMENTS, LATENESS_SECONDS, LIKES, POSTS, events
 
 if TYPE_CHECKING:
@@ -44,9 +44,8 @@ PIPELINE = Pipeline(
     ),
     results=(Topic(TOTALS, configs=COMPACTED), Topic(SCORES, configs=COMPACTED), Topic(TRENDING, configs=COMPACTED)),
     queries=(
-        Query("totals", _totals, ToTopic(TOTALS, mode="update")),
-        Query("scores", _scores, ToTopic(SCORES, mode="update")),
-        Query("trending", _trending, ToTopic(TRENDING, mode="update")),
+        Query("posts", (Answer(_totals, ToTopic(TOTALS)), Answer(_scores, ToTopic(SCORES)))),
+        Query("trending", (Answer(_trending, ToTopic(TRENDING)),), takes_rejects=False),
     ),
     generate=events,
     views=(

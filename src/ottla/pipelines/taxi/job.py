@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.frame.pipeline import COMPACTED, Input, Pipeline, Query, Rule, ToLake, Topic, ToTopic, View
+from ottla.pipelines.frame.pipeline import COMPACTED, Answer, Input, Pipeline, Query, Rule, ToLake, Topic, ToTopic, View
 from ottla.pipelines.taxi.events import LATENESS_SECONDS, generate
 from ottla.pipelines.taxi.topics import COSTS, MATCHES, REPORTS, SURGE
 
@@ -47,8 +47,12 @@ PIPELINE = Pipeline(
     ),
     results=(Topic(MATCHES, configs=COMPACTED), Topic(SURGE, configs=COMPACTED), Topic(COSTS, configs=COMPACTED)),
     queries=(
-        Query("dispatch", _dispatch, ToTopic()),
-        Query("reports", _reports, ToLake("reports", partition_by=("date",))),
+        Query(
+            "dispatch",
+            (Answer(_dispatch, ToTopic()), Answer(_reports, ToLake("reports", partition_by=("date",)))),
+            mode="append",
+            waits_for_time=True,
+        ),
     ),
     generate=generate,
     views=(

@@ -21,12 +21,14 @@ from typing import Any, Final, Self
 
 from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError, Fenced, OttlaError, Unfinished
+from ottla.client.sync.admin import Admin
 from ottla.client.sync.consumer import Consumer
 from ottla.client.sync.producer import Producer
 from ottla.client.types import StagedTransaction
 from ottla.protocol.errors import ErrorCode
 from ottla.spark import clients
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.rows import HandedOver
 
 PARTITIONS: Final = 16
 _FORMAT = 1
@@ -36,6 +38,7 @@ _MOST_KNOWN = 256
 _DECIDER_TIMEOUT_MS = 15_000
 _PATIENCE_SECONDS = 40.0
 _LARGEST_DECISION_BYTES = 16 * 1024 * 1024
+_LONGEST_PLAIN_BYTES = 64 * 1024
 _TOPIC_SETTINGS = {
     "cleanup.policy": "compact",
     # What was superseded goes soon: a new process reads a partition from its start.
@@ -62,17 +65,20 @@ class Decision:
         return replace(self, state=DecisionState.ENDED, transactions=())
 
     def to_bytes(self) -> bytes:
+        """As JSON; compressed where it is long: a batch of ten thousand tasks has a megabyte of names, most of which is
+        the same."""
         fields = {
             "format": _FORMAT,
             "batch": self.batch_id,
             "state": self.state.value,
             "transactions": [list(one) for one in self.transactions],
         }
-        return json.dumps(fields, separators=(",", ":")).encode()
+        plain = json.dumps(fields, separators=(",", ":")).encode()
+        return plain if len(plain) <= _LONGEST_PLAIN_BYTES else zlib.compress(plain)
 
     @classmethod
     def from_bytes(cls, stored: bytes, topic: str) -> "Decision":
-        fields = json.loads(stored)
+        fields = json.loads(stored if stored.startswith(b"{") else zlib.decompress(stored))
         if fields.get("format") != _FORMAT:
             raise OttlaError(
                 f"topic {topic} has a decision in format {fields.get('format')!r}, which this version of ottla does "
@@ -148,9 +154,11 @@ class DecisionLog:
 class DecisionReader:
     """Follows one partition of the topic, from its start."""
 
-    def __init__(self, options: SinkOptions, partition: int, isolation: str) -> None:
+    def __init__(self, options: SinkOptions, partition: int, isolation: str, admin: Admin | None = None) -> None:
+        """`admin` is the process's unless one is given."""
         self._topic = options.decisions_topic
         self._partition = partition
+        self._admin = admin
         self._admin_settings = options.connection_settings("driver")
         settings = {**options.connection_settings("decisions"), "isolation.level": isolation}
         self._consumer: Consumer[Any, Any] = Consumer(config={**settings, "auto.offset.reset": "earliest"})
@@ -162,7 +170,7 @@ class DecisionReader:
     def read_to_end(self) -> None:
         """Read up to the end that the partition has now, as readers of uncommitted records see it."""
         place = (self._topic, self._partition)
-        latest = clients.admin(self._admin_settings).list_offsets([place])[place]  # type: ignore[index]
+        latest = (self._admin or clients.admin(self._admin_settings)).list_offsets([place])[place]  # type: ignore[index]
         end = latest.offset if latest is not None else 0
         gives_up_at = time.monotonic() + _PATIENCE_SECONDS
         while self._consumer.position(place) < end:
@@ -193,35 +201,43 @@ class DecisionReader:
 
 
 class Decider:
-    """The one who may decide: from the moment it is made, nobody who was it before can."""
+    """The one who may decide: from the moment it is made, nobody who was it before can.
+
+    A driver keeps it from batch to batch. `last` is what it has decided last: nobody else can have decided since."""
 
     def __init__(self, options: SinkOptions, log: DecisionLog) -> None:
         self._log = log
         self._topic = options.decisions_topic
         self.transactional_id = decider_id(log.key)
+        self.last: Decision | None = None
         settings: dict[str, object] = {
+            # Rows that it writes are written as tasks would write them.
+            **options.producer_settings,
+            "max.request.size": _LARGEST_DECISION_BYTES,
             **options.connection_settings("decider"),
             "transactional.id": self.transactional_id,
             "transaction.timeout.ms": _DECIDER_TIMEOUT_MS,
             "linger.ms": 0,
-            # A batch of ten thousand tasks has a megabyte of names, most of which is the same.
-            "compression.type": "zstd",
-            "max.request.size": _LARGEST_DECISION_BYTES,
         }
         self._producer: Producer[Any, Any] = Producer(config=settings)
         self._producer.init_transactions()
 
-    def write(self, decision: Decision) -> None:
-        """Returns when the decision stands. When it raises, it may stand or not: whoever takes over will know."""
-        self._write(decision.to_bytes())
+    def write(self, decision: Decision, rows: HandedOver | None = None) -> None:
+        """Returns when the decision stands, and with it these rows, which are written in the same transaction. When it
+        raises, both may stand or not: whoever takes over will know."""
+        self.last = None
+        self._write(decision.to_bytes(), rows)
+        self.last = decision
 
-    def erase(self) -> None:
-        """Nobody will ask for it again."""
-        self._write(None)
+    def erase(self, rows: HandedOver | None = None) -> None:
+        """Nobody will ask for it again. These rows are written in the same transaction."""
+        self._write(None, rows)
 
-    def _write(self, value: bytes | None) -> None:
+    def _write(self, value: bytes | None, rows: HandedOver | None) -> None:
         try:
             with self._producer.transaction():
+                if rows is not None:
+                    rows.send_with(self._producer)
                 self._producer.send(self._topic, value, key=self._log.key.encode(), partition=self._log.partition)
         except Fenced as error:
             raise Fenced(

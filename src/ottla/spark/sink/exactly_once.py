@@ -10,8 +10,10 @@ transaction cannot hold them all; and a number of transactions cannot be committ
 
 Tasks *stage*: each writes its rows in a transaction of its own and leaves it open. The driver *decides*: one record in
 the log of decisions (`decisions`) names the batch and all its staged transactions. This is the moment at which the
-batch counts. Then it *ends* each of them, which any process may do that knows transactional id, producer id and epoch,
-and as often as it likes: the second time nothing happens. When all are ended, another record says so.
+batch counts. A task with few rows hands them to the driver instead, which writes them in the transaction of that very
+record: they are there if and only if the decision is. Then the driver *ends* each staged transaction, which any process
+may do that knows transactional id, producer id and epoch, and as often as it likes: the second time nothing happens.
+When all are ended, another record says so.
 
 A repeated batch is looked up in the log. One that was decided is *rolled forward*: its tasks write nothing, and the
 driver ends what the decision names. One that was not is written anew. Since the decision is about the batch as a whole,
@@ -19,8 +21,8 @@ nobody has to know how it was cut into tasks.
 
 ## What must stay true
 
-1. Nothing is committed that is not named by a decision, and everything that is named by one is committed, or the query
-   fails by name. There is no third way: no row is lost in silence, none appears twice.
+1. Nothing is committed that is not named by a decision or in its transaction, and everything that is named by one is
+   committed, or the query fails by name. There is no third way: no row is lost in silence, none appears twice.
 2. There is one decision for a batch. It is written by the query's decider, whose transactional id the newest driver has
    taken over; the one before cannot write any more, and what it had under way is settled before the log is read.
 3. Nobody but the driver ends what is decided. A transactional id belongs to one process (`staging`), which begins
@@ -60,6 +62,7 @@ id and is not repeated by Spark; it gets a name of its own and goes the same way
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -67,11 +70,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from ottla.client.errors import OttlaError
 from ottla.client.types import StagedTransaction
-from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, ensure_topic
+from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, DecisionState, ensure_topic
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.rows import RowShape
+from ottla.spark.sink.rows import HandedOver, RowShape
 from ottla.spark.sink.settlement import Settlement, superseded
-from ottla.spark.sink.staging import StagedRows, stage_rows
+from ottla.spark.sink.staging import StagedRows, stage_rows, unpacked
 from ottla.spark.telling import told_plainly
 
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 # A streaming query's jobs are a group that has the id of its run.
 _RUN = "spark.jobGroup.id"
-_RUN_LETTERS = 12
+RUN_LETTERS = 12
 _ONLY_BATCH = 0
 
 Messages = Sequence[WriterCommitMessage | None]
@@ -103,11 +106,11 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
     @told_plainly
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
-        _commit_numbered(self.settlement, messages)
+        _commit_numbered(self.settlement, self._shape, messages)
 
     @told_plainly
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
-        rows = _staged_rows(messages)
+        rows = staged_rows(messages)
         if rows:
             is_complete = len(rows) == len(messages)
             self.settlement(rows[0].key).abort(batchId, family=rows[0].family, is_complete=is_complete)
@@ -127,12 +130,15 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
 
     @told_plainly
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRows:
-        staged, row_count = stage_rows(self._options, self._shape, self._key, iterator)
-        return StagedRows(self._key, self._key, _ONLY_BATCH, staged, row_count)
+        staged = stage_rows(self._options, self._shape, self._key, iterator)
+        return StagedRows(
+            self._key, self._key, _ONLY_BATCH, staged.transaction, row_count=staged.row_count, rows=staged.rows
+        )
 
     @told_plainly
     def commit(self, messages: Messages) -> None:
-        self.settlement().commit(_ONLY_BATCH, _transactions(_staged_rows(messages)), family=self._key)
+        staged = staged_rows(messages)
+        self.settlement().commit(_ONLY_BATCH, transactions(staged), handed_over(self._shape, staged), family=self._key)
 
     @told_plainly
     def abort(self, messages: Messages) -> None:
@@ -152,7 +158,7 @@ class NumberedWriter(DataSourceArrowWriter):
         self._shape = shape
         self._key = key_of(options, name)
         self._number = number
-        self._run = uuid.uuid4().hex[:_RUN_LETTERS]
+        self._run = uuid.uuid4().hex[:RUN_LETTERS]
         ensure_topic(options)
 
     @told_plainly
@@ -163,11 +169,11 @@ class NumberedWriter(DataSourceArrowWriter):
 
     @told_plainly
     def commit(self, messages: Messages) -> None:
-        _commit_numbered(self.settlement, messages)
+        _commit_numbered(self.settlement, self._shape, messages)
 
     @told_plainly
     def abort(self, messages: Messages) -> None:
-        rows = _staged_rows(messages)
+        rows = staged_rows(messages)
         if rows:
             is_complete = len(rows) == len(messages)
             self.settlement(rows[0].key).abort(self._number, family=rows[0].family, is_complete=is_complete)
@@ -184,6 +190,17 @@ def key_of(options: SinkOptions, name: str) -> str:
 
 class WriteSettlement(Settlement):
     """Of a batch write, whose name nobody will ask for again."""
+
+    @contextmanager
+    def decider(self) -> Iterator[Decider]:
+        with Decider(self._options, self._log) as decider:
+            yield decider
+
+    def decide(self, decider: Decider, decision: Decision, rows: HandedOver | None) -> None:
+        if decision.state is DecisionState.ENDED:
+            decider.erase(rows)
+        else:
+            super().decide(decider, decision, rows)
 
     def conclude(self, decider: Decider, decision: Decision) -> None:
         decider.erase()
@@ -203,16 +220,21 @@ def _stage_numbered(
         raise superseded(key, number, last)
     if last is not None and last.batch_id == number:
         return StagedRows(key, family, number, None, was_decided=True)
-    staged, row_count = stage_rows(options, shape, family, iterator)
-    return StagedRows(key, family, number, staged, row_count)
+    staged = stage_rows(options, shape, family, iterator)
+    return StagedRows(key, family, number, staged.transaction, row_count=staged.row_count, rows=staged.rows)
 
 
-def _commit_numbered(settlement: Callable[[str], Settlement], messages: Messages) -> None:
-    rows = _staged_rows(messages)
+def _commit_numbered(settlement: Callable[[str], Settlement], shape: RowShape, messages: Messages) -> None:
+    rows = staged_rows(messages)
     if rows:
         first = rows[0]
-        is_repeated = any(one.was_decided for one in rows)
-        settlement(first.key).commit(first.batch_id, _transactions(rows), family=first.family, is_repeated=is_repeated)
+        settlement(first.key).commit(
+            first.batch_id,
+            transactions(rows),
+            handed_over(shape, rows),
+            family=first.family,
+            is_repeated=any(one.was_decided for one in rows),
+        )
 
 
 def _where_am_i() -> tuple[str, str, int]:
@@ -231,12 +253,17 @@ def _where_am_i() -> tuple[str, str, int]:
 def _run_of(context: TaskContext | None) -> str:
     """Empty where Spark does not say."""
     run_id = context.getLocalProperty(_RUN) if context is not None else None
-    return (run_id or "").replace("-", "")[:_RUN_LETTERS]
+    return (run_id or "").replace("-", "")[:RUN_LETTERS]
 
 
-def _staged_rows(messages: Messages) -> list[StagedRows]:
+def staged_rows(messages: Messages) -> list[StagedRows]:
     return [one for one in messages if isinstance(one, StagedRows)]
 
 
-def _transactions(rows: Sequence[StagedRows]) -> list[StagedTransaction]:
+def transactions(rows: Sequence[StagedRows]) -> list[StagedTransaction]:
     return [one.transaction for one in rows if one.transaction is not None]
+
+
+def handed_over(shape: RowShape, rows: Sequence[StagedRows]) -> HandedOver | None:
+    tables = [unpacked(one.rows) for one in rows if one.rows is not None]
+    return HandedOver(shape, tables) if tables else None

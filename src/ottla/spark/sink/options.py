@@ -7,6 +7,7 @@
 | `deliveryGuarantee`     | `at-least-once`, or `exactly-once`: rows appear once, batch by batch | at-least-once |
 | `transactionalIdPrefix` | exactly-once: how the names of all transactional ids begin          | ottla-spark   |
 | `decisionsTopic`        | exactly-once: the topic that says which batches were decided        | (below)       |
+| `handOverBytes`         | exactly-once: rows of a task that the driver writes by itself, at most | 65536      |
 | `failOnDataLoss`        | exactly-once: whether to fail when a decided transaction was lost   | true          |
 | `txnAppId`, `txnVersion` | batch writes: a name, a growing number; the same ones write once   |               |
 """
@@ -26,6 +27,8 @@ TRANSACTIONAL_ID_PREFIX = "ottla-spark"
 # What brokers allow at most unless they are told otherwise (transaction.max.timeout.ms): a staged transaction has to
 # outlive the slowest task of its batch, and a driver that is started again.
 STAGED_TIMEOUT_MS = 900_000
+# The messages of a thousand tasks with as much are what a driver easily holds.
+_HAND_OVER_BYTES = 64 * 1024
 _TIMEOUT = "transaction.timeout.ms"
 _CLIENT_ID = "client.id"
 
@@ -46,6 +49,7 @@ class SinkOptions:
     transactional_id_prefix: str
     decisions_topic: str
     fails_on_data_loss: bool
+    hand_over_bytes: int
     numbered: tuple[str, int] | None = None
 
     @property
@@ -78,6 +82,7 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
         transactional_id_prefix=_name(given, "transactionalIdPrefix") or TRANSACTIONAL_ID_PREFIX,
         decisions_topic=_name(given, "decisionsTopic") or DECISIONS_TOPIC,
         fails_on_data_loss=_truth(given, "failOnDataLoss", default=True),
+        hand_over_bytes=_byte_count(given, "handOverBytes", _HAND_OVER_BYTES),
         numbered=_numbered(given),
     )
 
@@ -101,6 +106,13 @@ def _guarantee(given: Mapping[str, str]) -> Guarantee:
             return guarantee
     allowed = " or ".join(guarantee.value for guarantee in Guarantee)
     raise ConfigError(f"option deliveryGuarantee cannot be {text!r}: it takes {allowed}")
+
+
+def _byte_count(given: Mapping[str, str], option: str, default: int) -> int:
+    text = given.get(option.lower(), str(default)).strip()
+    if not (text.isascii() and text.isdecimal()):
+        raise ConfigError(f"option {option} cannot be {text!r}: it takes a whole number of bytes, 0 or more")
+    return int(text)
 
 
 def _name(given: Mapping[str, str], option: str) -> str | None:

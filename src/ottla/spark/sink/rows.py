@@ -11,9 +11,9 @@
 The columns are those of Spark's connector, and as there, others are not looked at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
@@ -94,6 +94,20 @@ def _are_headers(found: DataType) -> bool:
         and isinstance(fields[0].dataType, StringType)
         and isinstance(fields[1].dataType, BinaryType)
     )
+
+
+class HandedOver(NamedTuple):
+    """Rows that tasks gave to the driver, and how they are written."""
+
+    shape: RowShape
+    tables: "Sequence[pa.Table]"
+
+    def send_with(self, producer: "Producer[Any, Any]") -> None:
+        """All of them, acknowledged."""
+        sender = RowSender(self.shape, producer)
+        for table in self.tables:
+            sender.send(table)
+        sender.finish()
 
 
 class RowSender:

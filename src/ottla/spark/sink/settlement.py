@@ -5,7 +5,8 @@
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ottla.client.errors import BrokerError, Fenced, OttlaError
 from ottla.client.sync.admin import Admin
@@ -14,6 +15,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.spark import clients
 from ottla.spark.sink.decisions import Decider, Decision, DecisionLog, DecisionState, decider_id
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.rows import HandedOver
 
 logger = logging.getLogger(__name__)
 
@@ -51,32 +53,74 @@ class Settlement:
 
     @property
     def _admin(self) -> Admin:
+        """The process's; a subclass may have its own."""
         return clients.admin(self._options.connection_settings("driver"))
 
     def commit(
-        self, batch_id: int, staged: Sequence[StagedTransaction], *, family: str, is_repeated: bool = False
+        self,
+        batch_id: int,
+        staged: Sequence[StagedTransaction],
+        rows: HandedOver | None = None,
+        *,
+        family: str,
+        is_repeated: bool = False,
     ) -> None:
-        """Make a batch count as a whole. `family` is how all transactional ids of this run of the query begin.
+        """Make a batch count as a whole. `family` is how all transactional ids of this run of the query begin; `rows`
+        are those that tasks handed over.
 
-        1. Shut out other drivers of the query, and settle the decision that one may have had under way.
+        1. Shut out other drivers of the query, and settle the decision that one may have had under way. A driver that
+           decided the batch before has done so already, and is shut out itself where another one came since.
         2. See whether the batch was decided before, and which transactions of the query are open.
-        3. If it was not, decide it: from here on it counts.
+        3. If it was not, decide it, and write what was handed over in the same transaction: from here on it counts.
         4. Commit the transactions of the decision.
-        5. Write down that this is done.
+        5. Write down that this is done; where there were no transactions, the decision has said so.
         6. Abort what was open in step 2 and is not of the decision: attempts of tasks that failed or came second. Where
            the batch was decided before, only those of this run: another driver may be further by now.
         """
-        with Decider(self._options, self._log) as decider:
-            decision = self._decision_of(batch_id, is_repeated=is_repeated)
-            still_open = self._open_transactions(self._key if decision is None else family)
-            if decision is None:
-                self._expect_open(batch_id, staged, still_open)
-                decision = Decision(batch_id, DecisionState.DECIDED, tuple(staged))
-                self.decide(decider, decision)
-            if decision.state is DecisionState.DECIDED:
-                self.roll_forward(decision)
-            self.conclude(decider, decision)
-            self._abort(one for one in still_open if one not in decision.transactions)
+        while not self._is_settled(batch_id, staged, rows, family, is_repeated=is_repeated):
+            pass
+
+    def _is_settled(
+        self,
+        batch_id: int,
+        staged: Sequence[StagedTransaction],
+        rows: HandedOver | None,
+        family: str,
+        *,
+        is_repeated: bool,
+    ) -> bool:
+        """False where the decider was kept from the batch before, and was shut out since: perhaps by another worker of
+        this driver, perhaps by another driver. With a new one the log tells."""
+        was_kept = False
+        try:
+            with self.decider() as decider:
+                was_kept = decider.last is not None
+                decision = self._decision_of(batch_id, decider, is_repeated=is_repeated)
+                still_open = self._open_transactions(self._key if decision is None else family)
+                if decision is None:
+                    self._expect_open(batch_id, staged, still_open)
+                    state = DecisionState.DECIDED if staged else DecisionState.ENDED
+                    decision = Decision(batch_id, state, tuple(staged))
+                    self.decide(decider, decision, rows)
+                if decision.state is DecisionState.DECIDED:
+                    self.roll_forward(decision)
+                    self.conclude(decider, decision)
+                self._abort(one for one in still_open if one not in decision.transactions)
+        except Fenced:
+            if was_kept:
+                return False
+            raise
+        return True
+
+    @contextmanager
+    def decider(self) -> Iterator[Decider]:
+        """The one that this process keeps for the query; where the block fails, it is not used again."""
+        name = ("decider", self._key, *clients.name_of("decider", self._options.producer_settings))
+        with clients.borrowed(name, lambda: Decider(self._options, self._log)) as decider:
+            yield decider
+
+    def last_decision(self) -> Decision | None:
+        return self._log.last()
 
     def abort(self, batch_id: int, *, family: str, is_complete: bool) -> None:
         """Abort what tasks staged, unless a decision stands or may come to stand: then the next driver settles it.
@@ -93,8 +137,8 @@ class Settlement:
 
     # The steps. Each leaves something behind that the next driver can go on from.
 
-    def decide(self, decider: Decider, decision: Decision) -> None:
-        decider.write(decision)
+    def decide(self, decider: Decider, decision: Decision, rows: HandedOver | None) -> None:
+        decider.write(decision, rows)
 
     def roll_forward(self, decision: Decision) -> None:
         """Commit every transaction of a decision; those that are committed already stay so."""
@@ -115,8 +159,8 @@ class Settlement:
 
     # What the steps need.
 
-    def _decision_of(self, batch_id: int, *, is_repeated: bool) -> Decision | None:
-        last = self._log.last()
+    def _decision_of(self, batch_id: int, decider: Decider, *, is_repeated: bool) -> Decision | None:
+        last = decider.last or self.last_decision()
         if last is not None and last.batch_id > batch_id:
             raise superseded(self._key, batch_id, last)
         if last is not None and last.batch_id == batch_id:

@@ -1,5 +1,8 @@
 """What tasks do for exactly-once: they write their rows in a transaction and leave it open.
 
+A task with few rows (`handOverBytes` at most) needs no transaction: it hands them to the driver with its message,
+and they are written in the transaction that decides the batch.
+
 A transactional id belongs to one Python process for as long as it lives, and has its name: nobody else ever opens a
 transaction with it, so no late attempt of a task can shut out the one whose rows were decided. The process uses an id
 again for a later task once its transaction was ended, by whoever did that, and takes another one otherwise; so there
@@ -12,10 +15,10 @@ are as many ids as a process has tasks in one batch, and not one for each task e
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -39,8 +42,8 @@ _MOST_FAMILIES = 64
 
 @dataclass(frozen=True)
 class StagedRows(WriterCommitMessage):
-    """What a task hands to the driver. There is no transaction where there were no rows, or where they were skipped
-    because the batch had been decided before."""
+    """What a task hands to the driver: a transaction that is open, or the rows themselves, in Arrow's stream format.
+    There is neither where there were no rows, or where they were skipped because the batch had been decided before."""
 
     key: str
     family: str
@@ -48,6 +51,15 @@ class StagedRows(WriterCommitMessage):
     transaction: StagedTransaction | None
     row_count: int = 0
     was_decided: bool = False
+    rows: bytes | None = None
+
+
+class Staged(NamedTuple):
+    """What became of a task's rows."""
+
+    transaction: StagedTransaction | None = None
+    row_count: int = 0
+    rows: bytes | None = None
 
 
 @dataclass
@@ -92,27 +104,49 @@ def take_id(family: str, admin: Admin) -> str:
     return ids.new(family)
 
 
-def stage_rows(
-    options: SinkOptions, shape: RowShape, family: str, batches: "Iterator[pa.RecordBatch]"
-) -> tuple[StagedTransaction | None, int]:
-    """Write all rows in one transaction, and leave it open; None where there are no rows."""
+def stage_rows(options: SinkOptions, shape: RowShape, family: str, batches: "Iterator[pa.RecordBatch]") -> Staged:
+    """Write all rows in one transaction, and leave it open; few are handed over instead."""
     tables = gathered(batches)
     first = next(tables, None)
     if first is None:
-        return None, 0
+        return Staged()
+    second = next(tables, None)
+    if second is None and first.nbytes <= options.hand_over_bytes:
+        return Staged(row_count=first.num_rows, rows=packed(first, shape))
+    return _in_a_transaction(options, shape, family, chain([first], () if second is None else [second], tables))
+
+
+def _in_a_transaction(options: SinkOptions, shape: RowShape, family: str, tables: "Iterable[pa.Table]") -> Staged:
     transactional_id = take_id(family, clients.admin(options.connection_settings("task")))
     settings: dict[str, object] = {**options.staging_settings, "transactional.id": transactional_id}
     with Producer[Any, Any](config=settings) as producer:
         _initialize(producer, settings)
         producer.begin_transaction()
         sender = RowSender(shape, producer)
-        for table in chain([first], tables):
+        for table in tables:
             sender.send(table)
         sender.finish()
         staged = producer.stage_transaction()
     if staged is not None:
         ids_of(family).epochs[transactional_id] = staged.epoch
-    return staged, sender.row_count
+    return Staged(staged, sender.row_count)
+
+
+def packed(table: "pa.Table", shape: RowShape) -> bytes:
+    """The columns that become parts of records, in Arrow's stream format."""
+    import pyarrow as pa
+
+    names = shape.columns if shape.topic is not None else [*shape.columns, "topic"]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.select(names).schema) as writer:
+        writer.write_table(table.select(names))
+    return bytes(sink.getvalue())
+
+
+def unpacked(rows: bytes) -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(rows).read_all()
 
 
 def _initialize(producer: "Producer[Any, Any]", settings: dict[str, object]) -> None:

@@ -12,7 +12,7 @@
 | `stream`       | the reader of a streaming query: offsets of micro-batches; `admission` limits their size  |
 | `publishing`   | offsets of a query as those of a consumer group, for tools that show lag; `ending` has    |
 |                | those of its last batch                                                                   |
-| `tasks`        | reading one range in a worker                                                             |
+| `tasks`        | reading the ranges of one task in a worker; `rereading` keeps rows that are read again    |
 | `json_values`  | values that are JSON as typed columns                                                     |
 | `failures`     | what can go wrong                                                                         |
 

@@ -12,7 +12,7 @@ and the JVM. This one implements Java's interface itself, and looks at nothing b
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -32,6 +32,13 @@ _LOG = logging.getLogger(__name__)
 _RELATION = "StreamingRelationV2"
 
 _watched: "WeakSet[SparkSession]" = WeakSet()
+# By the `runId` of a query: what else is to be done when it has ended.
+_at_end: dict[str, Callable[[], None]] = {}
+
+
+def at_end(run_id: str, call: Callable[[], None]) -> None:
+    """Have this called, in a thread of Spark's, when the run of a query has ended, in whichever way."""
+    _at_end[run_id] = call
 
 
 def watch_ends(spark: "SparkSession", format_name: str) -> None:
@@ -79,6 +86,9 @@ class _Ends:
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         query_id = event.id().toString()
+        call = _at_end.pop(event.runId().toString(), None)
+        if call is not None:
+            call()
         run = self._runs.get(query_id)
         if run is None or run.run_id != event.runId().toString():
             return

@@ -24,6 +24,8 @@ _NAMES: Final = (
     "startingOffsetsByTimestampStrategy",
     "minPartitions",
     "maxRecordsPerPartition",
+    "minRecordsPerPartition",
+    "rereadBytes",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",

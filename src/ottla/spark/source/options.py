@@ -66,6 +66,8 @@ class SourceOptions:
     value_format: Literal["json"] | None
     min_partitions: int | None
     max_records_per_partition: int | None
+    min_records_per_partition: int
+    reread_bytes: int
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
@@ -111,6 +113,8 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOption
         value_format=value_format_of(view),
         min_partitions=whole_number(view, "minPartitions", at_least=1),
         max_records_per_partition=whole_number(view, "maxRecordsPerPartition", at_least=1),
+        min_records_per_partition=whole_number(view, "minRecordsPerPartition", at_least=0, default=0),
+        reread_bytes=whole_number(view, "rereadBytes", at_least=0, default=0),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=duration_ms(view, "maxTriggerDelay", default_ms=_DEFAULT_TRIGGER_DELAY_MS),

@@ -42,10 +42,43 @@ class OffsetRange(InputPartition):
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
+    @property
+    def ranges(self) -> "tuple[OffsetRange, ...]":
+        return (self,)
+
     def cut(self, start: int, end: int) -> "OffsetRange":
         is_from_earliest = self.is_from_earliest and start == self.start
         is_to_latest = self.is_to_latest and end == self.end
         return OffsetRange(self.topic, self.partition, start, end, is_from_earliest, is_to_latest)
+
+
+@dataclass(frozen=True)
+class OffsetRanges(InputPartition):
+    """Several ranges of few records, for one task."""
+
+    ranges: tuple[OffsetRange, ...]
+
+
+def together(ranges: Iterable[OffsetRange], least_records: int) -> list[OffsetRange | OffsetRanges]:
+    """Neighbours put together until each task has so many records; the last may have fewer. A range that has them alone
+    stays alone."""
+    found: list[OffsetRange | OffsetRanges] = []
+    waiting: list[OffsetRange] = []
+
+    def flush() -> None:
+        if waiting:
+            found.append(waiting[0] if len(waiting) == 1 else OffsetRanges(tuple(waiting)))
+            waiting.clear()
+
+    for one in ranges:
+        if one.size >= least_records:
+            found.append(one)
+            continue
+        waiting.append(one)
+        if sum(each.size for each in waiting) >= least_records:
+            flush()
+    flush()
+    return found
 
 
 def data_loss(what: str) -> DataLoss:

@@ -31,7 +31,7 @@ from ottla.spark.source.cluster import Lookup, Resolved
 from ottla.spark.source.columns import Projection
 from ottla.spark.source.limits import OffsetMap, Offsets, from_offset_map, to_offset_map
 from ottla.spark.source.options import SourceOptions
-from ottla.spark.source.planning import OffsetRange, split, stream_ranges
+from ottla.spark.source.planning import OffsetRange, OffsetRanges, split, stream_ranges, together
 from ottla.spark.source.publishing import Publisher
 from ottla.spark.telling import told_plainly
 
@@ -83,7 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from ottla.spark.source.tasks import TaskReader
 
-        assert isinstance(partition, OffsetRange)
+        assert isinstance(partition, OffsetRange | OffsetRanges)
         return TaskReader(self._options, self._projection).read(partition)
 
     @told_plainly
@@ -129,6 +129,7 @@ class _Course:
         self._lookup = Lookup(options)
         self._initial: Resolved | None = None
         self._is_planned = False
+        self._planned: tuple[Offsets, Offsets, list[OffsetRange | OffsetRanges]] | None = None
         self._is_bounded = False
         self._target: Offsets | None = None
         self.latest: Offsets = {}
@@ -172,12 +173,19 @@ class _Course:
             self._target = self._lookup.latest(self._lookup.partitions(known=known), known=starts)
         return self._target
 
-    def ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
+    def ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange | OffsetRanges]:
+        """A query that reads the stream in several places of its plan asks for the same ranges several times."""
+        if self._planned is None or self._planned[:2] != (starts, ends):
+            self._planned = (starts, ends, self._plan(starts, ends))
+        return self._planned[2]
+
+    def _plan(self, starts: Offsets, ends: Offsets) -> list[OffsetRange | OffsetRanges]:
         if not self._is_planned and self._initial is not None and starts == self._initial.offsets:
             starts = self._begun_again(self._initial, ends)
         self._is_planned = True
         found = stream_ranges(starts, ends, self._lookup, is_failing_on_loss=self._options.is_failing_on_loss)
-        return split(found, self._options.min_partitions, self._options.max_records_per_partition)
+        cut = split(found, self._options.min_partitions, self._options.max_records_per_partition)
+        return together(cut, self._options.min_records_per_partition)
 
     def _begun_again(self, initial: Resolved, ends: Offsets) -> Offsets:
         """Where the first batch began, in a process that plans it again and was never asked where it ends.

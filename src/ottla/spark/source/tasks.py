@@ -1,4 +1,4 @@
-"""Reading one range in a worker.
+"""Reading the ranges of one task in a worker.
 
 What must stay true: a range ends when the consumer's position has reached its end, not when rows have. Behind the last
 row there may be offsets without one (control records, aborted transactions, what compaction took), and a range may
@@ -17,12 +17,13 @@ from ottla import Consumer
 from ottla.client.errors import BrokerUnavailable, CorruptBatch, NoOffset, Unfinished, UnknownTopic
 from ottla.spark import clients
 from ottla.spark.memory import keep_freed_memory
+from ottla.spark.source import rereading
 from ottla.spark.source.columns import Projection, spark_headers
 from ottla.spark.source.failures import DataLoss, ReadFailed
 from ottla.spark.source.filters import RowFilter
 from ottla.spark.source.json_values import JsonFields
 from ottla.spark.source.options import SourceOptions
-from ottla.spark.source.planning import OffsetRange, data_loss
+from ottla.spark.source.planning import OffsetRange, OffsetRanges, data_loss
 from ottla.spark.telling import plainly
 
 _LOG = logging.getLogger(__name__)
@@ -48,13 +49,19 @@ class TaskReader:
     projection: Projection
     row_filter: RowFilter = field(default_factory=RowFilter)
 
-    def read(self, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
-        if wanted.size <= 0 and not wanted.is_to_latest:
+    def read(self, wanted: OffsetRange | OffsetRanges) -> Iterator[pa.RecordBatch]:
+        if self.options.reread_bytes and not any(one.is_to_latest for one in wanted.ranges):
+            return rereading.kept((self, wanted), lambda: self._read(wanted), self.options.reread_bytes)
+        return self._read(wanted)
+
+    def _read(self, wanted: OffsetRange | OffsetRanges) -> Iterator[pa.RecordBatch]:
+        ranges = [one for one in wanted.ranges if one.size > 0 or one.is_to_latest]
+        if not ranges:
             return
         keep_freed_memory()
         shaper = _Shaper(self.projection, self.row_filter)
         with plainly(), _consumer(self.options.settings) as consumer:
-            for table in _Range(consumer, wanted, self.options, self.projection.record_columns).tables():
+            for table in _tables(consumer, ranges, self.options, self.projection.record_columns):
                 for batch in table.to_batches():
                     shaped = shaper.shape(batch)
                     if shaped.num_rows:
@@ -71,6 +78,32 @@ def _consumer(settings: Mapping[str, object]) -> Generator[Consumer[Any, Any], N
     with clients.borrowed(clients.name_of("consumer", settings), make, timeout=_CLOSE_SECONDS) as consumer:
         yield consumer
         consumer.assign([])
+
+
+def _tables(
+    consumer: Consumer[Any, Any], ranges: list[OffsetRange], options: SourceOptions, columns: list[str]
+) -> Iterator[pa.Table]:
+    """Several ranges in the same fetches. Where one of them is in trouble, each by itself, from where it is then."""
+    if len(ranges) > 1:
+        consumer.assign([(*one.topic_partition, one.start) for one in ranges])
+        try:
+            yield from consumer.tables(
+                until={one.topic_partition: one.end for one in ranges},
+                timeout=_look_seconds(options),
+                columns=columns,
+                timestamp_unit="us",
+            )
+        except (Unfinished, NoOffset, UnknownTopic, CorruptBatch):
+            reached = {one: consumer.position(one.topic_partition) for one in ranges}
+            ranges = [one.cut(min(max(reached[one], one.start), one.end), one.end) for one in ranges]
+        else:
+            return
+    for one in ranges:
+        yield from _Range(consumer, one, options, columns).tables()
+
+
+def _look_seconds(options: SourceOptions) -> float:
+    return min(_LOOK_SECONDS, options.poll_timeout_ms / 1000)
 
 
 class _Range:
@@ -121,7 +154,7 @@ class _Range:
 
     def _tables_from(self, position: int) -> Iterator[pa.Table]:
         silent_ms = 0.0
-        look_seconds = min(_LOOK_SECONDS, self._options.poll_timeout_ms / 1000)
+        look_seconds = _look_seconds(self._options)
         while True:
             try:
                 yield from self._consumer.tables(
