@@ -19,17 +19,16 @@ limit on old timestamps needs the smallest one, and a topic with a codec of its 
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.files import TopicPartition
+from ottla.log.refused_records import UnnamedTimestamps, check_records
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import (
     HEADER_BYTES,
     BatchHeader,
     Codec,
     CorruptRecord,
-    has_null_key,
     inspect_batches,
     read_header,
     recompress,
-    record_timestamps,
     set_log_append_time,
 )
 
@@ -39,7 +38,6 @@ _LAST_CODEC = 4
 _LOG_APPEND_TIME_BIT = 0x08
 _CONTROL_BIT = 0x20
 _SMALLEST_RECORD_BYTES = 7
-_NO_TIMESTAMP = -1
 _LENGTH_START, _LENGTH_END, _MAGIC, _LAST_MAGIC = 8, 12, 16, 2
 _SMALLEST_BATCH_BYTES = 26
 """Of the oldest format: below this nothing can be a batch of any."""
@@ -98,12 +96,14 @@ def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> 
         # A piece of a batch at the end is dropped, as Kafka does.
         _check_shape(records)
         records = records[:size_bytes]
-    if config.cleanup_policy != ("delete",) and config.compact and _lacks_key(records):
-        raise _invalid("a key for every record expected on a compacted topic, a record without one came")
-    if config.message_timestamp_type == "CreateTime":
-        _check_timestamps(records, header, config, now_ms)
-        if config.compression_type == "producer":
-            return records, headers
+    has_times = config.message_timestamp_type == "CreateTime"
+    if has_times and header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise UnnamedTimestamps(config, header.max_timestamp, now_ms)
+    has_limit = has_times and config.message_timestamp_before_max_ms != INT64_MAX
+    if has_limit or (config.cleanup_policy != ("delete",) and config.compact):
+        check_records(records, config, now_ms)
+    if has_times and config.compression_type == "producer":
+        return records, headers
     return _rewrite(records, header, config, now_ms)
 
 
@@ -125,23 +125,6 @@ def _check_shape(records: memoryview) -> None:
         batches += 1
     if batches != 1:
         raise NotOneBatch(batches)
-
-
-def _lacks_key(records: memoryview) -> bool:
-    try:
-        return has_null_key(records)
-    except CorruptRecord as error:
-        raise _invalid(f"records that can be read expected on a compacted topic: {error}") from error
-
-
-def _check_timestamps(records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    latest = header.max_timestamp
-    if latest - now_ms > config.message_timestamp_after_max_ms:
-        raise _bad_timestamp(latest, config, now_ms)
-    if config.message_timestamp_before_max_ms != INT64_MAX:
-        earliest, _ = record_timestamps(records)
-        if earliest != _NO_TIMESTAMP and now_ms - earliest > config.message_timestamp_before_max_ms:
-            raise _bad_timestamp(earliest, config, now_ms)
 
 
 def _rewrite(
@@ -198,14 +181,6 @@ def _too_large(size_bytes: int, config: LogConfig) -> KafkaError:
     return KafkaError(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"a batch of at most max.message.bytes={config.max_message_bytes} expected, {size_bytes} bytes came",
-    )
-
-
-def _bad_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> KafkaError:
-    earliest = max(now_ms - config.message_timestamp_before_max_ms, 0)
-    latest = now_ms + config.message_timestamp_after_max_ms
-    return KafkaError(
-        ErrorCode.INVALID_TIMESTAMP, f"a timestamp from {earliest} to {latest} expected, {timestamp} came"
     )
 
 

@@ -114,48 +114,35 @@ def check_records(payload, BatchHeader header not None):
         PyBuffer_Release(&view)
 
 
-def any_null_key(payload, BatchHeader header not None):
-    """Whether a record has no key; the walk ends at the first."""
+def find_refused(payload, BatchHeader header not None, bint needs_key, int64_t earliest_ms, int64_t latest_ms,
+                 Py_ssize_t limit):
+    """The places of records without a key, where one is needed, and of other records whose time is out of limits.
+
+    The walk ends with the record that makes `limit` of them. -1, which is no time, is within all limits.
+    """
     cdef Py_buffer view
     cdef ottla_walk walk
     cdef int state
+    cdef list keyless = [], mistimed = []
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         _begin(&walk, &view, header)
-        with nogil:
-            state = ottla_walk_next(&walk)
-            while state == OTTLA_OK and walk.record.key_size >= 0:
+        while len(keyless) + len(mistimed) < limit:
+            with nogil:
                 state = ottla_walk_next(&walk)
-        if state == OTTLA_OK:
-            return True
-        _stop(state, &walk)
+                while state == OTTLA_OK:
+                    if needs_key and walk.record.key_size < 0:
+                        break
+                    if walk.timestamp != -1 and (walk.timestamp < earliest_ms or walk.timestamp > latest_ms):
+                        break
+                    state = ottla_walk_next(&walk)
+            if state != OTTLA_OK:
+                _stop(state, &walk)
+                break
+            (keyless if needs_key and walk.record.key_size < 0 else mistimed).append(walk.index)
     finally:
         PyBuffer_Release(&view)
-    return False
-
-
-def timestamp_range(payload, BatchHeader header not None):
-    """The smallest and the largest timestamp; (-1, -1) without records."""
-    cdef Py_buffer view
-    cdef ottla_walk walk
-    cdef int state
-    cdef int64_t smallest = -1, largest = -1
-    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
-    try:
-        _begin(&walk, &view, header)
-        with nogil:
-            state = ottla_walk_next(&walk)
-            smallest = largest = walk.timestamp if state == OTTLA_OK else -1
-            while state == OTTLA_OK:
-                if walk.timestamp < smallest:
-                    smallest = walk.timestamp
-                if walk.timestamp > largest:
-                    largest = walk.timestamp
-                state = ottla_walk_next(&walk)
-        _stop(state, &walk)
-    finally:
-        PyBuffer_Release(&view)
-    return smallest, largest
+    return keyless, mistimed
 
 
 def first_at_or_after(payload, BatchHeader header not None, int64_t target_ms):

@@ -18,12 +18,11 @@ from ottla.records._pure_header import BatchHeader
 from ottla.records._pure_records import (
     Record,
     RecordEncoder,
-    any_null_key,
     check_records,
     decode_records,
+    find_refused,
     first_at_or_after,
     latest_timestamp,
-    timestamp_range,
 )
 
 __all__ = [
@@ -34,12 +33,12 @@ __all__ = [
     "OffsetMap",
     "Record",
     "RecordEncoder",
-    "any_null_key",
     "assign_offset",
     "check_crc",
     "check_records",
     "crc32c",
     "decode_records",
+    "find_refused",
     "first_at_or_after",
     "frame_batch",
     "frame_passing_batch",
@@ -49,5 +48,4 @@ __all__ = [
     "read_header",
     "scan_headers",
     "set_log_append_time",
-    "timestamp_range",
 ]

@@ -20,6 +20,7 @@ _INT32_MAX = 2**31 - 1
 _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
 _SMALLEST_RECORD = 7
+_NO_TIMESTAMP = -1
 
 
 class Record:
@@ -178,15 +179,23 @@ def check_records(payload: Buffer, header: BatchHeader) -> None:
         raise errors.last_offset_delta_differs(header.last_offset_delta, header.record_count)
 
 
-def any_null_key(payload: Buffer, header: BatchHeader) -> bool:
-    """Whether a record has no key; the walk ends at the first."""
-    return any(record.key is None for record in walk(payload, header))
+def find_refused(
+    payload: Buffer, header: BatchHeader, needs_key: bool, earliest_ms: int, latest_ms: int, limit: int
+) -> tuple[list[int], list[int]]:
+    """The places of records without a key, where one is needed, and of other records whose time is out of limits.
 
-
-def timestamp_range(payload: Buffer, header: BatchHeader) -> tuple[int, int]:
-    """The smallest and the largest timestamp; (-1, -1) without records."""
-    timestamps = [record.timestamp for record in walk(payload, header)]
-    return (min(timestamps), max(timestamps)) if timestamps else (-1, -1)
+    The walk ends with the record that makes `limit` of them. -1, which is no time, is within all limits.
+    """
+    keyless: list[int] = []
+    mistimed: list[int] = []
+    records = enumerate(walk(payload, header))
+    while len(keyless) + len(mistimed) < limit and (found := next(records, None)) is not None:
+        place, record = found
+        if needs_key and record.key is None:
+            keyless.append(place)
+        elif record.timestamp != _NO_TIMESTAMP and not earliest_ms <= record.timestamp <= latest_ms:
+            mistimed.append(place)
+    return keyless, mistimed
 
 
 def first_at_or_after(payload: Buffer, header: BatchHeader, target_ms: int) -> tuple[int, int] | None:

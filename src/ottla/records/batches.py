@@ -173,16 +173,15 @@ def validate_records(batch: Buffer, *, max_decompressed_bytes: int = MAX_DECOMPR
     twin.check_records(payload, header)
 
 
-def has_null_key(batch: Buffer) -> bool:
-    """Whether a record of the batch has no key."""
-    header, payload = _only_batch(batch)
-    return twin.any_null_key(payload, header)
+def find_refused(
+    batch: Buffer, *, needs_key: bool, earliest_ms: int, latest_ms: int, limit: int
+) -> tuple[list[int], list[int]]:
+    """The places in the batch of records without a key, where one is needed, and of others with a time out of limits.
 
-
-def record_timestamps(batch: Buffer) -> tuple[int, int]:
-    """The smallest and the largest timestamp of the batch's records; (-1, -1) when it has none."""
+    At most `limit` in all, the first ones.
+    """
     header, payload = _only_batch(batch)
-    return twin.timestamp_range(payload, header)
+    return twin.find_refused(payload, header, needs_key, earliest_ms, latest_ms, limit)
 
 
 def find_timestamp(batch: Buffer, target_ms: int) -> tuple[int, int] | None:

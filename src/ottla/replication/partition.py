@@ -25,6 +25,7 @@ from ottla.log.append_info import AppendInfo
 from ottla.log.log import Log
 from ottla.log.own_batch import own_batch
 from ottla.log.producer_state import Permit
+from ottla.log.refused_records import UnnamedTimestamps
 from ottla.log.stability import aborted_within, bytes_between, last_stable_offset
 from ottla.log.transaction_index import AbortedTransaction
 from ottla.log.validation import must_decompress, validate_for_append
@@ -151,7 +152,10 @@ class Partition:
         log = self.log
         if self._roller is not None or (log.looks_into_records and must_decompress(records, log.config)):
             return self._queue(records, None, permit)
-        validated, headers = self._validate(records)
+        try:
+            validated, headers = self._validate(records)
+        except UnnamedTimestamps as error:
+            return asyncio.ensure_future(error.refuse(self._executor, bytes(records)))
         size_bytes, header = len(validated), headers[0]
         if log.must_roll(size_bytes, header.max_timestamp, header.record_count):
             return self._queue(validated, headers, permit)
@@ -173,9 +177,8 @@ class Partition:
         headers = inspect_batches(records, False)
         header, max_bytes = headers[0], self.log.config.max_message_bytes
         if len(records) > max_bytes:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE, f"{self}: at most {max_bytes} bytes expected, {len(records)} came"
-            )
+            message = f"{self}: at most {max_bytes} bytes expected, {len(records)} came"
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
         permit = own_batch(records, header, transaction_version)
         must_roll = self.log.must_roll(len(records), header.max_timestamp, header.record_count)
         if self._roller is not None or must_roll:
@@ -190,21 +193,22 @@ class Partition:
         """Kafka asks for no more replicas than the partition has."""
         wanted = min(self.log.config.min_insync_replicas, len(self.replicas))
         if len(self.isr) < wanted:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(self.isr)} in-sync replicas; min.insync.replicas asks for {wanted}",
-            )
+            message = f"{self} has {len(self.isr)} in-sync replicas; min.insync.replicas asks for {wanted}"
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
 
     def _validate(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
         return validate_for_append(records, self.log.config, self._clock.now_ms())
 
     async def _validate_queued(self, records: memoryview) -> tuple[memoryview, list[BatchHeader]]:
         """Decompressing takes milliseconds: it is done beside the loop, while later appends wait their turn."""
-        if must_decompress(records, self.log.config):
+        try:
+            if not must_decompress(records, self.log.config):
+                return self._validate(records)
             validated = await self._executor.run(self._validate, records)
-            self.check_leader()
-            return validated
-        return self._validate(records)
+        except UnnamedTimestamps as error:
+            await error.refuse(self._executor, bytes(records))
+        self.check_leader()
+        return validated
 
     def _queue(
         self, records: memoryview, headers: list[BatchHeader] | None, permit: Permit | None

@@ -103,6 +103,9 @@ def produce_bases(version: int) -> list[Base]:
             for kind in (
                 "one batch",
                 "null key",
+                "null keys among others",
+                "times out of limits",
+                "times and null keys",
                 "1300 bytes",
                 "1300 bytes of zeros in lz4",
                 "lz4",

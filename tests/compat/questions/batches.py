@@ -7,6 +7,7 @@ from tests.compat.questions.answers import FIRST_CHOSEN_PRODUCER_ID
 
 from ottla.records import Codec, ControlType, EndTransactionMarker, Record, build_batch, build_end_transaction, crc32c
 
+YEAR_2100_MS = 4_102_444_800_000
 LONG_AGO_MS = 1_700_000_000_000
 YEAR_MS = 365 * 24 * 3600 * 1000
 PRODUCER = FIRST_CHOSEN_PRODUCER_ID
@@ -151,13 +152,18 @@ def _body_variants() -> dict[str, bytes]:
         "one batch": good,
         "one record": batch(b"a"),
         "null key": batch(b"a", key=None),
+        "null keys among others": build_batch([Record(0, LONG_AGO_MS, key) for key in (b"a", None, b"b", None)]),
+        "times out of limits": build_batch(
+            [Record(0, time, b"k") for time in (LONG_AGO_MS, NO_TIMESTAMP, YEAR_2100_MS)]
+        ),
+        "times and null keys": build_batch([Record(0, YEAR_2100_MS, key) for key in (b"k", None)], codec=Codec.GZIP),
         "null value": batch(None),
         "empty key and value": batch(b"", key=b""),
         "headers": build_batch([Record(0, LONG_AGO_MS, b"k", b"v", [("h", b"1"), ("h", None), ("", b"")])]),
         "no timestamp": batch(b"a", at=NO_TIMESTAMP),
         "timestamp 0": batch(b"a", at=0),
         "timestamp negative": batch(b"a", at=-1000),
-        "timestamp of year 2100": batch(b"a", at=4_102_444_800_000),
+        "timestamp of year 2100": batch(b"a", at=YEAR_2100_MS),
         "nothing": b"",
         "one byte": b"\0",
         "12 bytes": good[:12],

@@ -106,8 +106,10 @@ class BatchesTarget(PlainTarget):
             "last_offset_delta": found.last_offset_delta,
             "attributes": found.attributes,
         }
-        for name in ("decode_records", "check_records", "any_null_key", "timestamp_range", "latest_timestamp"):
+        for name in ("decode_records", "check_records", "latest_timestamp"):
             _same(name, partial(_read, name, payload, fields))
+        limits = (True, 0, TARGET_MS, 2)
+        _same("find_refused", lambda twin: twin.find_refused(payload, twin.BatchHeader(**fields), *limits))
         _same("first_at_or_after", lambda twin: twin.first_at_or_after(payload, twin.BatchHeader(**fields), TARGET_MS))
         _same("arrow", lambda twin: _arrow(twin, payload, fields))
 

@@ -7,7 +7,17 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.records.strategies import FIELDS, HEADERS, INT64, RECORDS, THOROUGH, USUAL, batches, mutated
+from tests.property.records.strategies import (
+    FIELDS,
+    HEADERS,
+    INT64,
+    RECORDS,
+    THOROUGH,
+    TIMESTAMPS,
+    USUAL,
+    batches,
+    mutated,
+)
 
 from ottla.records import CorruptRecord, Record, _native, _pure
 from ottla.records.types import BinaryColumn, DecodedColumns, ListColumn, NumberColumn
@@ -99,8 +109,8 @@ def test_records_are_read_alike(data: st.DataObject) -> None:
     factor = data.draw(st.sampled_from([1, 1_000]))
     same(lambda twin: twin.decode_records(payload, twin.BatchHeader(**fields)))
     same(lambda twin: twin.check_records(payload, twin.BatchHeader(**fields)))
-    same(lambda twin: twin.any_null_key(payload, twin.BatchHeader(**fields)))
-    same(lambda twin: twin.timestamp_range(payload, twin.BatchHeader(**fields)))
+    limits = data.draw(st.tuples(st.booleans(), TIMESTAMPS, TIMESTAMPS, st.integers(0, 4)))
+    same(lambda twin: twin.find_refused(payload, twin.BatchHeader(**fields), *limits))
     same(lambda twin: twin.latest_timestamp(payload, twin.BatchHeader(**fields)))
     same(lambda twin: twin.first_at_or_after(payload, twin.BatchHeader(**fields), target))
     same(lambda twin: arrow(twin, payload, twin.BatchHeader(**fields), 1, factor))

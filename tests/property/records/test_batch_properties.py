@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.records.strategies import CODECS, RECORDS, THOROUGH, TIMESTAMPS, USUAL, batches, mutated
@@ -12,17 +14,18 @@ from ottla.records import (
     Record,
     build_batch,
     crc32c,
+    find_refused,
     find_timestamp,
     from_arrow,
-    has_null_key,
     inspect_batches,
     max_timestamp_record,
     read_records,
     recompress,
-    record_timestamps,
     to_arrow,
     validate_records,
 )
+
+NO_TIMESTAMP = -1
 
 
 def fields(record: Record) -> tuple[object, ...]:
@@ -49,11 +52,17 @@ def test_records_come_back_as_they_were(records: list[Record], codec: Codec, bas
 def test_answers_about_a_batch_are_those_of_its_records(records: list[Record], codec: Codec, target: int) -> None:
     batch = build_batch(records, codec=codec, base_offset=3)
     timestamps = [record.timestamp for record in records]
-    assert record_timestamps(batch) == (min(timestamps), max(timestamps))
     assert max_timestamp_record(batch) == (3 + timestamps.index(max(timestamps)), max(timestamps))
     later = [(3 + index, timestamp) for index, timestamp in enumerate(timestamps) if timestamp >= target]
     assert find_timestamp(batch, target) == (later[0] if later else None)
-    assert has_null_key(batch) == any(record.key is None for record in records)
+    keyless = [index for index, record in enumerate(records) if record.key is None]
+    late = [
+        index
+        for index, time in enumerate(timestamps)
+        if time > target and time != NO_TIMESTAMP and index not in keyless
+    ]
+    found = find_refused(batch, needs_key=True, earliest_ms=-(2**63), latest_ms=target, limit=8)
+    assert found == (keyless, late)
 
 
 @USUAL
@@ -95,7 +104,8 @@ def test_a_broken_body_behind_a_valid_crc_raises_corrupt_record_and_nothing_else
     broken[8:12] = (len(broken) - 12).to_bytes(4, "big")
     broken[17:21] = crc32c(broken[21:]).to_bytes(4, "big")
     inspect_batches(broken)
-    for read in (read_records, to_arrow, validate_records, has_null_key, record_timestamps):
+    refused = partial(find_refused, needs_key=True, earliest_ms=0, latest_ms=2**62, limit=3)
+    for read in (read_records, to_arrow, validate_records, refused):
         try:
             read(broken)
         except CorruptRecord:

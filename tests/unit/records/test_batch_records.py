@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,13 +14,12 @@ from ottla.records import (
     CorruptRecord,
     Record,
     build_batch,
+    find_refused,
     find_timestamp,
-    has_null_key,
     inspect_batches,
     max_timestamp_record,
     read_records,
     recompress,
-    record_timestamps,
     validate_records,
 )
 from ottla.records.errors import Fault, record_fault
@@ -37,6 +37,20 @@ def numbered(records: list[Record], base_offset: int = 0) -> list[Record]:
         Record(base_offset + index, record.timestamp, record.key, record.value, record.headers)
         for index, record in enumerate(records)
     ]
+
+
+def refused(
+    batch: bytes,
+    needs_key: bool = False,
+    earliest_ms: int = -(2**63),
+    latest_ms: int = 2**63 - 1,
+    limit: int = 100,
+) -> tuple[list[int], list[int]]:
+    return find_refused(batch, needs_key=needs_key, earliest_ms=earliest_ms, latest_ms=latest_ms, limit=limit)
+
+
+def refused_in(twin: Any, payload: bytes, header: Any) -> Any:
+    return twin.find_refused(payload, header, True, 0, 0, 100)
 
 
 def payload_of(twin: Any, *bodies: bytes) -> bytes:
@@ -77,7 +91,8 @@ def test_a_wrong_crc_is_noticed_unless_it_was_checked_before() -> None:
 def test_log_append_time_is_the_timestamp_of_every_record() -> None:
     batch = build_batch(VARIED, log_append_time=5_555)
     assert [record.timestamp for record in read_records(batch)] == [5_555] * 4
-    assert record_timestamps(batch) == (5_555, 5_555)
+    assert refused(batch, earliest_ms=5_555, latest_ms=5_555) == ([], [])
+    assert refused(batch, earliest_ms=5_556) == ([], [0, 1, 2, 3])
     assert find_timestamp(batch, 5_555) == (0, 5_555)
     assert max_timestamp_record(batch) == (0, 5_555)
 
@@ -104,21 +119,29 @@ def test_kept_offsets_may_have_gaps_and_the_range_may_be_wider() -> None:
 def test_a_batch_without_records_can_keep_its_place() -> None:
     batch = build_batch([], base_offset=5, last_offset_delta=4)
     assert read_records(batch) == []
-    assert record_timestamps(batch) == max_timestamp_record(batch) == (-1, -1)
+    assert max_timestamp_record(batch) == (-1, -1)
     assert find_timestamp(batch, 0) is None
-    assert not has_null_key(batch)
+    assert refused(batch, needs_key=True, earliest_ms=0, latest_ms=0) == ([], [])
 
 
 def test_questions_about_a_batch() -> None:
     for codec in Codec:
         batch = build_batch(VARIED, base_offset=50, codec=codec)
-        assert record_timestamps(batch) == (900, 1_700)
         assert max_timestamp_record(batch) == (52, 1_700)
         assert find_timestamp(batch, 0) == (50, 1_000)
         assert find_timestamp(batch, 1_001) == (52, 1_700)
         assert find_timestamp(batch, 1_701) is None
-        assert has_null_key(batch)
-        assert not has_null_key(build_batch([VARIED[0], VARIED[2], VARIED[3]], codec=codec))
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_refused_records_are_found_by_their_place(codec: Codec) -> None:
+    keys_and_times = [(None, 5), (b"k", 10), (b"k", -1), (None, 30), (b"k", 31), (b"", 9)]
+    batch = build_batch([Record(timestamp=time, key=key) for key, time in keys_and_times], base_offset=50, codec=codec)
+    assert refused(batch, needs_key=True) == ([0, 3], [])
+    assert refused(batch, earliest_ms=10, latest_ms=30) == ([], [0, 4, 5])
+    assert refused(batch, needs_key=True, earliest_ms=10, latest_ms=30) == ([0, 3], [4, 5])
+    assert refused(batch, needs_key=True, earliest_ms=10, latest_ms=30, limit=3) == ([0, 3], [4])
+    assert refused(batch) == ([], [])
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -135,7 +158,7 @@ def test_recompressing_keeps_records_and_header(codec: Codec, target: Codec) -> 
         assert getattr(after, name) == getattr(before, name)
 
 
-@pytest.mark.parametrize("question", [validate_records, has_null_key, record_timestamps, max_timestamp_record])
+@pytest.mark.parametrize("question", [validate_records, refused, max_timestamp_record])
 def test_questions_are_about_exactly_one_batch(question: Any) -> None:
     batch = build_batch(VARIED)
     with pytest.raises(CorruptRecord, match=f"one batch of {len(batch)} bytes expected"):
@@ -241,7 +264,7 @@ def test_a_broken_record_is_corrupt_and_says_how(twin: Any, body: bytes, fault: 
     # A count that fits the bytes, so that it is the record that is found wanting.
     padded = payload if len(payload) >= 14 else payload + bytes(14 - len(payload))
     expected = str(record_fault(fault, 1))
-    for question in (twin.decode_records, twin.timestamp_range, twin.latest_timestamp):
+    for question in (twin.decode_records, partial(refused_in, twin), twin.latest_timestamp):
         with pytest.raises(CorruptRecord) as caught:
             question(padded if fault is not Fault.VARINT else payload + b"\x80" * 7, header)
         assert str(caught.value) == expected

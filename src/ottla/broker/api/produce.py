@@ -28,6 +28,7 @@ from ottla.broker.dispatch import RequestContext, serves
 from ottla.broker.verification import NotVerified, append_verified, header_of
 from ottla.cluster.topic_names import INTERNAL_TOPICS
 from ottla.log.append_info import AppendInfo
+from ottla.log.refused_records import RefusedRecords
 from ottla.log.validation import NotOneBatch
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.produce import (
@@ -240,6 +241,11 @@ def _refuse(answer: PartitionProduceResponse, error: KafkaError, partition: Part
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
+    if isinstance(error, RefusedRecords):
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=record.batch_index, batch_index_error_message=record.message)
+            for record in error.records
+        ]
     if partition is None or isinstance(error, NotOneBatch | UnsupportedMagic | NotVerified):
         return
     if error.code not in EXPECTED_ERRORS:

@@ -19,8 +19,13 @@ from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse
-from ottla.records import Codec, read_header
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from ottla.records import Codec, Record, build_batch, read_header
 
 BY_ID = 13
 BATCH_LENGTH_POSITION, MAGIC_POSITION, CRC_POSITION, LAST_DELTA_POSITION, COUNT_POSITION = 8, 16, 17, 23, 57
@@ -177,6 +182,57 @@ def test_timestamps_out_of_bounds(client: WireClient, topic: str, configs: dict[
     create_topic(client, topic, configs=configs)
     answer = produce(client, topic, batch(b"one", timestamp=timestamp))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+
+
+def named(answer: PartitionProduceResponse) -> list[int]:
+    """The records at fault, of which each says what is wrong with it."""
+    assert answer.error_message
+    assert all(error.batch_index_error_message for error in answer.record_errors)
+    return [error.batch_index for error in answer.record_errors]
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_records_without_a_key_are_named(client: WireClient, topic: str, codec: Codec) -> None:
+    create_topic(client, topic, configs={"cleanup.policy": "compact"})
+    keys = [b"a", None, b"b", None]
+    sent = build_batch([Record(timestamp=NOW_MS, key=key, value=b"v") for key in keys], codec=codec)
+    answer = produce(client, topic, sent)
+    assert (answer.error_code, named(answer)) == (ErrorCode.INVALID_RECORD, [1, 3])
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize(
+    ("configs", "key", "places"),
+    [
+        ({}, b"k", [2, 3]),
+        ({"message.timestamp.before.max.ms": "1000"}, b"k", [0, 2, 3]),
+        ({"message.timestamp.before.max.ms": "1000", "compression.type": "gzip"}, b"k", [0, 2, 3]),
+        ({"cleanup.policy": "compact"}, None, [0, 1, 2, 3]),
+    ],
+)
+def test_records_out_of_time_are_named(
+    client: WireClient, topic: str, configs: dict[str, str], key: bytes | None, places: list[int], codec: Codec
+) -> None:
+    """Beside one of them, records that lack a key do not make the error of the batch."""
+    create_topic(client, topic, configs=configs)
+    keys_and_times = [(key, 1), (key, -1), (b"k", 2**61), (b"k", 2**62)]
+    sent = build_batch([Record(timestamp=time, key=own, value=b"v") for own, time in keys_and_times], codec=codec)
+    answer = produce(client, topic, sent)
+    assert (answer.error_code, named(answer)) == (ErrorCode.INVALID_TIMESTAMP, places)
+    assert produce(client, topic, batch(b"good", timestamp=-1)).base_offset == 0
+
+
+def test_a_refused_batch_names_no_records_before_version_8(client: WireClient, topic: str) -> None:
+    create_topic(client, topic, configs={"cleanup.policy": "compact"})
+    answer = produce(client, topic, batch(b"one", key=None), version=7)
+    assert (answer.error_code, answer.record_errors) == (ErrorCode.INVALID_RECORD, [])
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_at_most_10_000_records_are_named(client: WireClient, topic: str) -> None:
+    create_topic(client, topic, configs={"cleanup.policy": "compact"})
+    answer = produce(client, topic, build_batch([Record(timestamp=NOW_MS)] * 10_001))
+    assert named(answer) == list(range(10_000))
 
 
 def test_log_append_time(client: WireClient, topic: str) -> None:

@@ -382,3 +382,19 @@ def test_callbacks_that_send_without_lingering_keep_the_order(ottla: TestBroker)
     asyncio.run(run())
     for partition in range(3):
         assert [record.value for record in ottla.records("t", partition)] == [b"%d" % number for number in range(count)]
+
+
+def test_a_record_that_is_refused_is_told_apart_from_the_others_of_its_batch(ottla: TestBroker) -> None:
+    topic = "refused"
+    ottla.create_topic(topic, configs={"cleanup.policy": "compact"})
+
+    async def work() -> list[BaseException | RecordMetadata]:
+        async with AsyncProducer(ottla.bootstrap_servers, linger_ms=10_000) as producer:
+            sent = [producer.send(topic, b"v", key) for key in (b"a", None, b"b")]
+            await producer.flush()
+            return await asyncio.gather(*sent, return_exceptions=True)
+
+    first, keyless, last = asyncio.run(work())
+    assert "a key for every record expected" in str(keyless)
+    for other in (first, last):
+        assert "other records of its batch were refused" in str(other)
