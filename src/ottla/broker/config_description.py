@@ -5,7 +5,7 @@ broker-wide names, layer by layer (see `config_dynamic`). The first of them is t
 where the finest unit of a broker-wide name is set: a retention that is given in hours only has no synonyms.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import dropwhile
 
 from ottla.broker.config import TOPIC_DEFAULTS
@@ -26,11 +26,17 @@ TYPE_NUMBERS = {
     ConfigType.DOUBLE: 6,
     ConfigType.LIST: 7,
 }
+OWN_KEYS = "ottla."
 FLUSH_SCHEDULER = "log.flush.scheduler.interval.ms"
 
 
-def describe_topic(settings: DynamicConfig, overrides: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:
-    """All settings of a topic that sets `overrides` itself."""
+def describe_topic(
+    settings: DynamicConfig, overrides: Mapping[str, str], named: Collection[str] = ()
+) -> list[DescribeConfigsResourceResult]:
+    """All settings of a topic that sets `overrides` itself.
+
+    Of keys that are not Kafka's, only those that are set somewhere, or named: clients know the list of Kafka's.
+    """
     effective = settings.topic_config(overrides)
     entries = []
     for key in TOPIC_CONFIGS.values():
@@ -40,7 +46,9 @@ def describe_topic(settings: DynamicConfig, overrides: Mapping[str, str]) -> lis
         value = key.format(effective.value_of(key.name))
         if key.name in overrides:
             synonyms.insert(0, DescribeConfigsSynonym(name=key.name, value=value, source=FROM_TOPIC))
-        entries.append(_entry(key.name, key, value, synonyms, read_only=False))
+        entry = _entry(key.name, key, value, synonyms, read_only=False)
+        if not key.name.startswith(OWN_KEYS) or entry.config_source != FROM_DEFAULT or key.name in named:
+            entries.append(entry)
     return entries
 
 

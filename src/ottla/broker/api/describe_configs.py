@@ -50,7 +50,7 @@ def _describe(broker: "Broker", resource: DescribeConfigsResource) -> list[Descr
         topic = broker.image.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-        return describe_topic(broker.settings, topic.configs)
+        return describe_topic(broker.settings, topic.configs, resource.configuration_keys or ())
     if resource.resource_type == BROKER:
         if name == "":
             return describe_all_brokers(broker.settings)

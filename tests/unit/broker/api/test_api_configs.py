@@ -17,6 +17,7 @@ from tests.unit.broker.api.questions import create_topic
 from tests.wire_client import WireClient
 
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 
@@ -104,6 +105,26 @@ def test_ottlas_own_key(client: WireClient, topic: str) -> None:
     create_topic(client, topic, configs={"ottla.flush.before.ack": "true"})
     config = by_name(describe(client, TOPIC, topic))["ottla.flush.before.ack"]
     assert (config.value, config.config_source, config.config_type) == ("true", FROM_TOPIC, BOOLEAN)
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_ottlas_own_key_is_among_the_others_where_it_is_set_only(
+    client: WireClient, topic: str, tmp_path: Path
+) -> None:
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)], timeout_ms=10_000
+    )
+    (created,) = client.ask(request, CreateTopicsResponse).topics
+    described = by_name(describe(client, TOPIC, topic))
+    assert [name for name in described if name.startswith("ottla.")] == []
+    assert {config.name for config in created.configs or ()} == described.keys()
+    named = by_name(describe(client, TOPIC, topic, keys=["ottla.flush.before.ack"]))
+    assert named["ottla.flush.before.ack"].value == "false"
+    properties = {"ottla.log.flush.before.ack": "true"}
+    with BrokerThread(tmp_path, properties) as running, WireClient(running.port) as other:
+        create_topic(other, "topic")
+        config = by_name(describe(other, TOPIC, "topic"))["ottla.flush.before.ack"]
+        assert (config.value, config.config_source) == ("true", FROM_STATIC_BROKER)
 
 
 def test_settings_of_the_broker_reach_its_topics(tmp_path: Path) -> None:
