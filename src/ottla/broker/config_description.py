@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from itertools import dropwhile
 
 from ottla.broker.config import TOPIC_DEFAULTS
-from ottla.broker.config_dynamic import BROKER_KEYS, DYNAMIC_NAMES, DynamicConfig
+from ottla.broker.config_dynamic import BROKER_KEYS, DYNAMIC_NAMES, KNOWN_KEYS, DynamicConfig
+from ottla.broker.config_foreign import UNUSED_KEYS
 from ottla.groups.configs import BROKER_KEY, GROUP_CONFIGS, settings_of
 from ottla.log.config import TOPIC_CONFIGS, ConfigKey, ConfigType
 from ottla.log.config_keys import BadConfigValue
@@ -66,7 +67,10 @@ def describe_group(settings: DynamicConfig, overrides: Mapping[str, str]) -> lis
 
 
 def describe_broker(settings: DynamicConfig) -> list[DescribeConfigsResourceResult]:
-    """All settings of this broker, the broker-wide defaults of topic keys among them."""
+    """All settings of this broker, the broker-wide defaults of topic keys among them.
+
+    Settings of Kafka's that are not used here are shown where they are set.
+    """
     visible = [name for name, key in BROKER_KEYS.items() if not key.internal]
     names = sorted({*visible, *settings.config.properties, *settings.for_all, *settings.own})
     return [_broker_entry(name, settings, _layers(name, settings)) for name in names]
@@ -86,7 +90,8 @@ def _broker_entry(
 ) -> DescribeConfigsResourceResult:
     own = [synonym for synonym in synonyms if synonym.name == name]
     value = own[0].value if own else None
-    return _entry(name, BROKER_KEYS.get(name), value, synonyms, read_only=name not in DYNAMIC_NAMES)
+    read_only = name not in DYNAMIC_NAMES and name not in UNUSED_KEYS
+    return _entry(name, KNOWN_KEYS.get(name), value, synonyms, read_only=read_only)
 
 
 def _names(name: str) -> tuple[str, ...]:
@@ -118,7 +123,7 @@ def _layers(name: str, settings: DynamicConfig) -> list[DescribeConfigsSynonym]:
 
 def _text(name: str, text: str) -> str | None:
     """A value as it is shown; one of a setting that nobody knows could be a secret, so it is not."""
-    key = BROKER_KEYS.get(name)
+    key = KNOWN_KEYS.get(name)
     if key is None:
         return None
     try:
@@ -129,7 +134,7 @@ def _text(name: str, text: str) -> str | None:
 
 def _default_text(name: str) -> str | None:
     """The default of a broker-wide name: of several units of one topic key, only the coarsest has it."""
-    key = BROKER_KEYS.get(name)
+    key = KNOWN_KEYS.get(name)
     if key is None or key.default is None:
         return None
     for position, synonym in enumerate(key.synonyms):

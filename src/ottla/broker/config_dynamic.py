@@ -10,18 +10,21 @@ Four layers, the nearest first; a name that a layer does not set is looked up in
 | default                      | the tables of keys                                 |
 
 The dynamic layers are in the coordination store, so they outlive the broker. Names that mean nothing here can be set
-too, as in Kafka; they are kept and have no effect.
+too, as in Kafka; they are kept and have no effect (see `config_foreign`).
+
+`min.insync.replicas` is always set for all brokers, as since Kafka 4.1: where nobody did, to the static value.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ottla.broker.config import TOPIC_DEFAULTS, BrokerConfig, ConfigError
-from ottla.broker.config_foreign import is_fixed_in_kafka
+from ottla.broker.config_foreign import OF_ONE_BROKER, UNUSED_KEYS, is_fixed_in_kafka, is_promise
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
 from ottla.cluster.image import BrokerConfigs
 from ottla.groups.configs import check_group_configs
 from ottla.log.config import TOPIC_CONFIGS, ConfigKey, ConfigType, LogConfig
+from ottla.log.config_keys import BadConfigValue
 from ottla.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -40,13 +43,16 @@ DYNAMIC_NAMES = frozenset(key.synonyms[0].name for key in TOPIC_CONFIGS.values()
     "transaction.partition.verification.enable",
 }
 BROKER_KEYS: dict[str, ConfigKey] = {**TOPIC_DEFAULTS, **BROKER_CONFIGS}
+# With those that can be set without effect.
+KNOWN_KEYS: dict[str, ConfigKey] = {**BROKER_KEYS, **UNUSED_KEYS}
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 _CACHED_LOG_CONFIGS = 1000
 
 
 def broker_lists() -> dict[str, str]:
     """Lists among the broker's settings, with their defaults."""
-    return {name: key.format(key.default) for name, key in BROKER_KEYS.items() if key.type is ConfigType.LIST}
+    return {name: key.format(key.default) for name, key in KNOWN_KEYS.items() if key.type is ConfigType.LIST}
 
 
 class DynamicConfig:
@@ -60,7 +66,7 @@ class DynamicConfig:
         self.static = static
         self.config = static
         self.own: Mapping[str, str] = {}
-        self.for_all: Mapping[str, str] = {}
+        self.for_all: Mapping[str, str] = self._with_min_insync_replicas({})
         self._taken: BrokerConfigs | None = None
         self._log_configs: dict[tuple[tuple[str, str], ...], LogConfig] = {}
 
@@ -69,11 +75,19 @@ class DynamicConfig:
         if configs is self._taken:
             return False
         self._taken = configs
-        self.own = configs.by_broker.get(self.static.node_id, {})
-        self.for_all = configs.defaults
+        own, for_all = configs.by_broker.get(self.static.node_id, {}), self._with_min_insync_replicas(configs.defaults)
+        _report_unused({**self.for_all, **self.own}, {**for_all, **own})
+        self.own, self.for_all = own, for_all
         self.config = self._merged({**self.for_all, **self.own})
         self._log_configs.clear()
         return True
+
+    def _with_min_insync_replicas(self, for_all: Mapping[str, str]) -> Mapping[str, str]:
+        key = TOPIC_CONFIGS[MIN_INSYNC_REPLICAS]
+        return {
+            MIN_INSYNC_REPLICAS: self.static.properties.get(MIN_INSYNC_REPLICAS, key.format(key.default)),
+            **for_all,
+        }
 
     def _merged(self, dynamic: Mapping[str, str]) -> BrokerConfig:
         changes = _effective(dynamic)
@@ -137,13 +151,14 @@ class DynamicConfig:
     def validate_broker(self, after: BrokerConfigs, node_id: int | None) -> None:
         """Raise INVALID_REQUEST, which is Kafka's code for it, unless the changed layer can be taken over."""
         changed = after.by_broker[node_id]
-        fixed = sorted(name for name in changed if _is_fixed(name))
-        if fixed:
-            message = f"These settings cannot be changed while the broker runs: {', '.join(fixed)}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        _refuse(filter(is_promise, changed), "This broker does not do what these settings promise")
+        _refuse(filter(_is_fixed, changed), "These settings cannot be changed while the broker runs")
+        if node_id is None:
+            _refuse(changed.keys() & set(OF_ONE_BROKER), "These settings can be set for one broker, not for all")
         for name in NEVER_ZERO & changed.keys():
             if changed[name].strip() == "0":
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name}=0 would leave nothing; choose a larger number")
+        _check_unused(changed)
         try:
             # What is hidden by a nearer layer now must be valid too: that layer can go.
             self.static.with_changes(_effective(changed))
@@ -162,3 +177,25 @@ def _effective(configs: Mapping[str, str]) -> dict[str, str]:
 
 def _is_fixed(name: str) -> bool:
     return name not in DYNAMIC_NAMES and (name in BROKER_KEYS or name in ALIASES or is_fixed_in_kafka(name))
+
+
+def _refuse(names: Iterable[str], why: str) -> None:
+    refused = sorted(names)
+    if refused:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{why}: {', '.join(refused)}")
+
+
+def _check_unused(changed: Mapping[str, str]) -> None:
+    for name in UNUSED_KEYS.keys() & changed.keys():
+        try:
+            UNUSED_KEYS[name].parse(changed[name])
+        except BadConfigValue as expected:
+            message = f"{name} is {changed[name]!r}: it must be {expected}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
+
+
+def _report_unused(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Say once of each setting that is new or changed that nothing comes of it."""
+    for name in sorted(after.keys() - DYNAMIC_NAMES):
+        if before.get(name) != after[name]:
+            logger.warning("the setting %s is kept, and has no effect on this broker", name)

@@ -20,7 +20,7 @@ from ottla.cli.running import run_admin, tell_results
 
 if TYPE_CHECKING:
     from ottla.client.admin import AsyncAdmin, ConfigResource
-    from ottla.client.admin.configs import Change
+    from ottla.client.admin.configs import Change, ConfigEntry
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -99,7 +99,7 @@ def describe(
                 **({"documentation": entry.documentation} if documentation else {}),
             }
             for entry in sorted(results[wanted].values(), key=lambda entry: entry.name)
-            if everything or keys or not entry.is_default
+            if everything or keys or _is_changed(entry)
         ]
         columns = ("key", "value", "source", *(["documentation"] if documentation else []))
         output.rows(columns, rows, empty=f"{wanted}: all settings are at their defaults; --all shows them")
@@ -170,6 +170,12 @@ def alter(
         return tell_results(output, results, "resource", "could be changed" if dry_run else "changed", lambda _: {})
 
     run_admin(target(bootstrap, settings, config_file, timeout), output, work)
+
+
+def _is_changed(entry: "ConfigEntry") -> bool:
+    """Since Kafka 4.1 `min.insync.replicas` is set for all brokers without anybody's doing."""
+    found = (entry.name, entry.value, entry.source.name)
+    return not entry.is_default and found != ("min.insync.replicas", "1", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 
 
 def parse_resource(text: str) -> "ConfigResource":

@@ -9,11 +9,22 @@ import pytest
 from tests.broker_thread import BrokerThread
 from tests.peers.kafka import KafkaBroker
 from tests.peers.paths import PeerMissing
-from tests.unit.broker.api.config_questions import BROKER, THIS_BROKER, TOPIC, by_name, describe
+from tests.unit.broker.api.config_questions import (
+    ALL_BROKERS,
+    BROKER,
+    SET,
+    THIS_BROKER,
+    TOPIC,
+    by_name,
+    change,
+    describe,
+)
 from tests.unit.broker.api.questions import create_topic
 from tests.wire_client import WireClient
 
-from ottla.broker.config_foreign import is_fixed_in_kafka
+from ottla.broker.config_description import TYPE_NUMBERS
+from ottla.broker.config_foreign import UNUSED_KEYS, is_fixed_in_kafka, is_promise
+from ottla.log.config import ConfigType
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
 pytestmark = pytest.mark.timeout(120)
@@ -59,11 +70,6 @@ FIXED_HERE = {
 }
 
 
-ORIGINS_THAT_DIFFER = {
-    "min.insync.replicas": "Kafka's controller sets it for all brokers, for the sake of eligible leader replicas",
-}
-
-
 KRAFT = "brokers meet in the coordination store, not in a quorum"
 SECURITY = "there is no TLS, SASL or authorisation"
 GROUPS, TRANSACTIONS = "there are no groups of this kind", "not used by the coordinator of transactions"
@@ -90,6 +96,21 @@ MISSING_HERE = {
     **dict.fromkeys(("log.cleaner.", "log.retention.check."), "nothing is cleaned"),
     **dict.fromkeys(("log.dir.failure.", "cordoned."), "a directory that failed stays failed"),
     "max.request.partition.size.limit": "the limit is fixed",
+}
+
+
+# Values beside those that every setting is asked about.
+ENDS = {
+    "background.threads": ("0",),
+    "num.io.threads": ("0",),
+    "log.cleaner.io.buffer.size": ("-1", "0"),
+    "group.coordinator.cached.buffer.max.bytes": ("524287", "524288"),
+    "share.coordinator.cached.buffer.max.bytes": ("524287", "524288"),
+    "group.share.assignment.interval.ms": ("-1", "0", "15000", "15001"),
+    "group.streams.assignment.interval.ms": ("-1", "0", "15000", "15001"),
+    "remote.fetch.max.wait.ms": ("0", "1"),
+    "sasl.kerberos.min.time.before.relogin": ("-1", "0"),
+    "sasl.login.refresh.window.factor": ("-1", "5"),
 }
 
 
@@ -167,7 +188,7 @@ def test_sources_and_synonyms(peers: Peers, kind: int, name: str) -> None:
     def origin(config: DescribeConfigsResourceResult) -> tuple[int, list[tuple[str, str | None, int]]]:
         return config.config_source, [(item.name, item.value, item.source) for item in config.synonyms]
 
-    excused = {*GIVEN, *DEFAULTS_THAT_DIFFER, *ORIGINS_THAT_DIFFER}
+    excused = {*GIVEN, *DEFAULTS_THAT_DIFFER}
     kafka, ottla = (by_name(describe(client, kind, name, synonyms=True)) for client in peers)
     differences = {
         key: (origin(ottla[key]), origin(config))
@@ -184,8 +205,27 @@ def test_every_setting_of_kafka_is_known_or_excused(peers: Peers) -> None:
 
 
 def test_what_cannot_be_changed_in_kafka_cannot_be_changed_here(peers: Peers) -> None:
-    """Security settings can be changed for one listener at a time in Kafka, and not under their plain names."""
     kafka, ottla = said(peers.kafka, BROKER, THIS_BROKER), said(peers.ottla, BROKER, THIS_BROKER)
     foreign = {name: says for name, says in kafka.items() if name not in ottla and name != "broker.id"}
-    fixed = {name for name, says in foreign.items() if says.read_only or name.startswith(("ssl.", "sasl."))}
-    assert {name for name in foreign if is_fixed_in_kafka(name)} == fixed
+    fixed = {name for name, says in foreign.items() if says.read_only}
+    assert {name for name in foreign if is_fixed_in_kafka(name) or is_promise(name)} >= fixed
+    assert {name for name in foreign if is_fixed_in_kafka(name)} <= fixed
+
+
+def test_every_dynamic_setting_of_kafka_is_used_kept_or_a_promise(peers: Peers) -> None:
+    kafka, ottla = said(peers.kafka, BROKER, THIS_BROKER), said(peers.ottla, BROKER, THIS_BROKER)
+    foreign = {name: says for name, says in kafka.items() if name not in ottla and not says.read_only}
+    assert {name for name in foreign if not is_promise(name)} == UNUSED_KEYS.keys()
+    for name, key in UNUSED_KEYS.items():
+        default = foreign[name].default if key.default is None else key.format(key.default)
+        assert foreign[name] == Says(TYPE_NUMBERS[key.type], default, read_only=False, is_sensitive=False), name
+
+
+@pytest.mark.parametrize("place", [THIS_BROKER, ALL_BROKERS])
+def test_unused_settings_are_taken_and_refused_as_in_kafka(peers: Peers, place: str) -> None:
+    """At both ends of what Kafka allows; it also refuses a number of threads far from the present one."""
+    for name, key in UNUSED_KEYS.items():
+        value = "10000" if key.default is None else key.format(key.default)
+        for text in (value, "x" if key.type is not ConfigType.LIST else "", *ENDS.get(name, ())):
+            codes = [change(client, BROKER, place, (name, SET, text), validate_only=True) for client in peers]
+            assert codes[0] == codes[1], (name, text)

@@ -23,12 +23,6 @@ from ottla.protocol.messages.delete_records import (
 )
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -112,7 +106,6 @@ def set_up(side: Side, topics: Sequence[Topic]) -> None:
     """Create the shared topics and those of the questions, and bring the broker to the state that they expect."""
     create(side, [*SHARED, *topics])
     _trim(side)
-    _set_default(side)
     _wait_for_producer_ids(side)
 
 
@@ -130,15 +123,6 @@ def create(side: Side, topics: Sequence[Topic]) -> None:
         for partition, batches in topic.batches.items():
             for data in batches:
                 _append(side, topic.name, partition, data)
-
-
-def _set_default(side: Side) -> None:
-    """Kafka's controller sets this default itself, for the sake of eligible leader replicas."""
-    changed = AlterableConfig(name="min.insync.replicas", config_operation=0, value="1")
-    resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[changed])
-    response = side.ask(IncrementalAlterConfigsRequest(resources=[resource]))
-    assert isinstance(response, IncrementalAlterConfigsResponse)
-    assert response.responses[0].error_code == ErrorCode.NONE, response.responses[0].error_message
 
 
 def _wait_for_producer_ids(side: Side) -> None:

@@ -31,7 +31,16 @@ from ottla.protocol.errors import ErrorCode
 
 OK, BAD_REQUEST, BAD_CONFIG = ErrorCode.NONE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
 KEY, TOPIC_KEY, DEFAULT = "log.index.interval.bytes", "index.interval.bytes", "4096"
-CHANGED = (KEY, "log.cleanup.policy", "no.such.key", "max.connections.per.ip", "log.segment.bytes")
+OF_ONE_BROKER = "sasl.kerberos.min.time.before.relogin"
+CHANGED = (
+    KEY,
+    "log.cleanup.policy",
+    "no.such.key",
+    "max.connections.per.ip",
+    "log.segment.bytes",
+    "num.io.threads",
+    "config.providers",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +49,8 @@ def clean(client: WireClient) -> Iterator[None]:
     yield
     for name in (THIS_BROKER, ALL_BROKERS):
         assert change(client, BROKER, name, *((key, DELETE, None) for key in CHANGED)) == OK
-    eventually(lambda: {source_of(client, key) for key in CHANGED}, {None, FROM_DEFAULT})
+    assert change(client, BROKER, THIS_BROKER, (OF_ONE_BROKER, DELETE, None)) == OK
+    eventually(lambda: {source_of(client, key) for key in (*CHANGED, OF_ONE_BROKER)} - {None}, {FROM_DEFAULT})
 
 
 def source_of(client: WireClient, key: str) -> int | None:
@@ -119,6 +129,10 @@ def test_lists_of_brokers(client: WireClient) -> None:
         ("connections.max.idle.ms", "5"),
         ("broker.heartbeat.interval.ms", "5"),
         ("ssl.keystore.type", "PEM"),
+        ("authorizer.class.name", "x"),
+        ("num.io.threads", "0"),
+        ("num.io.threads", "x"),
+        ("group.coordinator.cached.buffer.max.bytes", "524287"),
         (KEY, "many"),
         (KEY, "-1"),
         ("max.connections.per.ip", "x"),
@@ -145,6 +159,63 @@ def test_names_that_nobody_knows_are_kept(client: WireClient) -> None:
     config = by_name(describe(client, BROKER, THIS_BROKER, synonyms=True))["no.such.key"]
     assert (config.is_sensitive, config.read_only, config.config_type) == (True, True, 0)
     assert [(synonym.name, synonym.value) for synonym in config.synonyms] == [("no.such.key", None)]
+
+
+@pytest.mark.parametrize("name", [THIS_BROKER, ALL_BROKERS])
+def test_settings_that_are_not_used_are_kept_and_shown(client: WireClient, name: str) -> None:
+    source = FROM_BROKER if name else FROM_ALL_BROKERS
+    assert change(client, BROKER, name, ("num.io.threads", SET, "9"), ("config.providers", APPEND, "a")) == OK
+    eventually(
+        lambda: layers(client, BROKER, THIS_BROKER, "num.io.threads"),
+        [("num.io.threads", "9", source), ("num.io.threads", "8", FROM_DEFAULT)],
+    )
+    config = by_name(describe(client, BROKER, THIS_BROKER))["num.io.threads"]
+    assert (config.is_sensitive, config.read_only, config.config_type) == (False, False, 3)
+    assert described(client, BROKER, THIS_BROKER, "config.providers") == ("a", source)
+
+
+def test_settings_that_can_be_set_for_one_broker_only(client: WireClient) -> None:
+    assert change(client, BROKER, ALL_BROKERS, (OF_ONE_BROKER, SET, "1000")) == BAD_REQUEST
+    assert change(client, BROKER, THIS_BROKER, (OF_ONE_BROKER, SET, "1000")) == OK
+    eventually(lambda: described(client, BROKER, THIS_BROKER, OF_ONE_BROKER), ("1000", FROM_BROKER))
+
+
+@pytest.mark.usefixtures("ottla_only")
+@pytest.mark.parametrize(
+    "key",
+    [
+        "super.users",
+        "principal.builder.class",
+        "password.encoder.secret",
+        "listener.name.plaintext.ssl.keystore.location",
+        "listener.name.plaintext.max.connections",
+        "cordoned.log.dirs",
+        "sasl.enabled.mechanisms",
+    ],
+)
+def test_settings_that_promise_what_there_is_not(client: WireClient, key: str) -> None:
+    assert change(client, BROKER, THIS_BROKER, (key, SET, "x")) == BAD_REQUEST
+    assert described(client, BROKER, THIS_BROKER, key) is None
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_the_log_names_settings_without_effect_once(client: WireClient, caplog: pytest.LogCaptureFixture) -> None:
+    for value in ("9", "9", "10"):
+        assert change(client, BROKER, THIS_BROKER, ("num.io.threads", SET, value), (KEY, SET, "5000")) == OK
+    said = [record.getMessage() for record in caplog.records if "no effect" in record.getMessage()]
+    assert said == ["the setting num.io.threads is kept, and has no effect on this broker"] * 2
+
+
+def test_min_insync_replicas_is_set_for_all_brokers(client: WireClient, topic: str) -> None:
+    key = "min.insync.replicas"
+    create_topic(client, topic)
+    expected = [(key, "1", FROM_ALL_BROKERS), (key, "1", FROM_DEFAULT)]
+    assert layers(client, TOPIC, topic, key) == layers(client, BROKER, THIS_BROKER, key) == expected
+    assert described(client, BROKER, ALL_BROKERS, key) == ("1", FROM_ALL_BROKERS)
+    assert change(client, BROKER, ALL_BROKERS, (key, SET, "2")) == OK
+    eventually(lambda: described(client, TOPIC, topic, key), ("2", FROM_ALL_BROKERS))
+    assert change(client, BROKER, ALL_BROKERS, (key, SET, "1")) == OK
+    eventually(lambda: described(client, TOPIC, topic, key), ("1", FROM_ALL_BROKERS))
 
 
 def test_which_settings_are_read_only(client: WireClient) -> None:
