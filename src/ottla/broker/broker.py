@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker import api
 from ottla.broker.config import BrokerConfig
-from ottla.broker.config_dynamic import DynamicConfig, broker_lists
+from ottla.broker.config_dynamic import DynamicConfig
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.directories import DirectoryRegister, expect_store, join_cluster, open_first, open_others
 from ottla.broker.dispatch import Dispatcher, registered_handlers
@@ -29,7 +29,6 @@ from ottla.broker.quotas.broker_quotas import BrokerQuotas
 from ottla.broker.quotas.enforcement import Enforcement
 from ottla.broker.server import Server
 from ottla.cluster.broker_lifecycle import BrokerIdInUse, BrokerLifecycle
-from ottla.cluster.config_changes import ConfigRules
 from ottla.cluster.controller import Controller, ControllerSettings
 from ottla.cluster.image import ClusterImage, Endpoint
 from ottla.cluster.layout import ensure_layout
@@ -339,12 +338,7 @@ class Broker:
                 delete_topic_enable=config.delete_topics,
                 unclean_leader_election_enable=self.settings.topic_config({}).unclean_leader_election_enable,
             ),
-            rules=ConfigRules(
-                validate_topic=self.settings.validate_topic,
-                validate_broker=self.settings.validate_broker,
-                validate_group=self.settings.validate_group,
-                broker_lists=broker_lists(),
-            ),
+            rules=self.settings.rules(),
         )
         return BrokerLifecycle(
             store,

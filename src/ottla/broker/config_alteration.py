@@ -5,19 +5,23 @@ new settings.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.cluster.config_changes import check_changes
-from ottla.cluster.requests import AlterConfigsRequest, AlterConfigsResult, ConfigChange
+from ottla.cluster.requests import AlterConfigsRequest, AlterConfigsResult, ConfigChange, ConfigOperation
+from ottla.groups.configs import UNUSED_CONFIGS
 from ottla.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+logger = logging.getLogger(__name__)
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 MAX_CHANGES = 10_000
 # Checking the settings of one takes about 0.1 ms, and others want to be served meanwhile.
 RESOURCES_AT_ONCE = 20
@@ -52,6 +56,7 @@ async def alter(broker: "Broker", wanted: Sequence[Alteration], *, validate_only
         (TOPIC, broker.controller.alter_topic_configs),
         (BROKER, broker.controller.alter_broker_configs),
         (GROUP, broker.controller.alter_group_configs),
+        (CLIENT_METRICS, broker.controller.alter_client_metrics),
     ):
         positions = [
             position
@@ -65,6 +70,9 @@ async def alter(broker: "Broker", wanted: Sequence[Alteration], *, validate_only
             await asyncio.sleep(0)
     if not validate_only:
         await broker.image_applied()
+        for position, item in enumerate(wanted):
+            if not results[position].error:
+                _report_unused(item)
     return [results[position] for position in range(len(wanted))]
 
 
@@ -72,10 +80,20 @@ def _check(broker: "Broker", item: Alteration) -> None:
     check_changes(item.changes)
     if item.problem is not None:
         raise item.problem
-    if item.resource_type not in (TOPIC, BROKER, GROUP):
+    if item.resource_type not in (TOPIC, BROKER, GROUP, CLIENT_METRICS):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {item.resource_type} has no settings here.")
     if item.resource_type == BROKER and item.resource_name:
         check_is_this_broker(broker, item.resource_name)
+
+
+def _report_unused(item: Alteration) -> None:
+    """Say what nothing comes of; for brokers, `DynamicConfig` does."""
+    names = [change.name for change in item.changes if change.operation is not ConfigOperation.DELETE]
+    if item.resource_type == CLIENT_METRICS and names:
+        logger.warning("the subscription to client metrics %s is kept, and has no effect here", item.resource_name)
+    if item.resource_type == GROUP:
+        for name in UNUSED_CONFIGS.intersection(names):
+            logger.warning("the setting %s of group %s is kept, and has no effect here", name, item.resource_name)
 
 
 def check_is_this_broker(broker: "Broker", name: str) -> None:

@@ -8,15 +8,17 @@ where the finest unit of a broker-wide name is set: a retention that is given in
 from collections.abc import Collection, Mapping
 from itertools import dropwhile
 
+from ottla.broker.client_metrics import CLIENT_METRICS_CONFIGS
 from ottla.broker.config import TOPIC_DEFAULTS
 from ottla.broker.config_dynamic import BROKER_KEYS, DYNAMIC_NAMES, KNOWN_KEYS, DynamicConfig
 from ottla.broker.config_foreign import UNUSED_KEYS
-from ottla.groups.configs import BROKER_KEY, GROUP_CONFIGS, settings_of
+from ottla.groups.configs import BROKER_KEY, GROUP_CONFIGS, UNUSED_CONFIGS, settings_of
 from ottla.log.config import TOPIC_CONFIGS, ConfigKey, ConfigType
 from ottla.log.config_keys import BadConfigValue
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
-FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_STATIC, FROM_DEFAULT, FROM_GROUP = 1, 2, 3, 4, 5, 8
+FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_STATIC, FROM_DEFAULT = 1, 2, 3, 4, 5
+FROM_CLIENT_METRICS, FROM_GROUP = 7, 8
 UNKNOWN_TYPE = 0
 TYPE_NUMBERS = {
     ConfigType.BOOLEAN: 1,
@@ -58,11 +60,25 @@ def describe_group(settings: DynamicConfig, overrides: Mapping[str, str]) -> lis
     effective = settings_of(settings.config.groups, overrides)
     entries = []
     for name, key in GROUP_CONFIGS.items():
-        value = key.format(getattr(effective, BROKER_KEY[name].replace(".", "_")))
-        synonyms = _layers(BROKER_KEY[name], settings)
+        default = DescribeConfigsSynonym(name=BROKER_KEY[name], value=key.format(key.default), source=FROM_DEFAULT)
+        synonyms = _layers(BROKER_KEY[name], settings) if BROKER_KEY[name] in KNOWN_KEYS else [default]
+        if name in UNUSED_CONFIGS:
+            value = _text_of(key, overrides[name]) if name in overrides else synonyms[0].value
+        else:
+            value = key.format(getattr(effective, BROKER_KEY[name].replace(".", "_")))
         if name in overrides:
             synonyms.insert(0, DescribeConfigsSynonym(name=name, value=value, source=FROM_GROUP))
         entries.append(_entry(name, key, value, synonyms, read_only=False))
+    return entries
+
+
+def describe_client_metrics(overrides: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:
+    """All settings of a subscription that sets `overrides`; as in Kafka, defaults are no layer of their own here."""
+    entries = []
+    for name, key in CLIENT_METRICS_CONFIGS.items():
+        value = _text_of(key, overrides[name]) if name in overrides else key.format(key.default)
+        synonyms = [DescribeConfigsSynonym(name=name, value=value, source=FROM_CLIENT_METRICS)]
+        entries.append(_entry(name, key, value, synonyms if name in overrides else [], read_only=False))
     return entries
 
 
@@ -124,8 +140,10 @@ def _layers(name: str, settings: DynamicConfig) -> list[DescribeConfigsSynonym]:
 def _text(name: str, text: str) -> str | None:
     """A value as it is shown; one of a setting that nobody knows could be a secret, so it is not."""
     key = KNOWN_KEYS.get(name)
-    if key is None:
-        return None
+    return None if key is None else _text_of(key, text)
+
+
+def _text_of(key: ConfigKey, text: str) -> str:
     try:
         return key.format(key.parse(text))
     except BadConfigValue:

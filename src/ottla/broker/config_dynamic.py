@@ -18,9 +18,11 @@ too, as in Kafka; they are kept and have no effect (see `config_foreign`).
 import logging
 from collections.abc import Iterable, Mapping
 
+from ottla.broker.client_metrics import check_client_metrics
 from ottla.broker.config import TOPIC_DEFAULTS, BrokerConfig, ConfigError
 from ottla.broker.config_foreign import OF_ONE_BROKER, UNUSED_KEYS, is_fixed_in_kafka, is_promise
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
+from ottla.cluster.config_changes import ConfigRules
 from ottla.cluster.image import BrokerConfigs
 from ottla.groups.configs import check_group_configs
 from ottla.log.config import TOPIC_CONFIGS, ConfigKey, ConfigType, LogConfig
@@ -50,7 +52,7 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 _CACHED_LOG_CONFIGS = 1000
 
 
-def broker_lists() -> dict[str, str]:
+def _broker_lists() -> dict[str, str]:
     """Lists among the broker's settings, with their defaults."""
     return {name: key.format(key.default) for name, key in KNOWN_KEYS.items() if key.type is ConfigType.LIST}
 
@@ -147,6 +149,16 @@ class DynamicConfig:
         check_group_configs(self.config.groups, configs)
 
     # Changes
+
+    def rules(self) -> ConfigRules:
+        """Which changes of settings the controller lets through."""
+        return ConfigRules(
+            validate_topic=self.validate_topic,
+            validate_broker=self.validate_broker,
+            validate_group=self.validate_group,
+            validate_client_metrics=check_client_metrics,
+            broker_lists=_broker_lists(),
+        )
 
     def validate_broker(self, after: BrokerConfigs, node_id: int | None) -> None:
         """Raise INVALID_REQUEST, which is Kafka's code for it, unless the changed layer can be taken over."""

@@ -1,4 +1,4 @@
-"""Decisions about settings of topics, brokers and groups. Pure functions of an image and requests.
+"""Decisions about settings of topics, brokers, groups and client metrics. Pure functions of an image and requests.
 
 Checked is what would be in force afterwards, all of it: two settings that are fine alone may not be so together.
 """
@@ -6,9 +6,10 @@ Checked is what would be in force afterwards, all of it: two settings that are f
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.cluster import paths, registry
-from ottla.cluster.image import NO_NODE_VERSION, BrokerConfigs, ClusterImage
+from ottla.cluster.image import NO_NODE_VERSION, BrokerConfigs, ClusterImage, NamedConfigs
 from ottla.cluster.requests import (
     AlterConfigsRequest,
     AlterConfigsResult,
@@ -41,6 +42,11 @@ def _refuse_group_configs(configs: Mapping[str, str]) -> None:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Groups have no settings: {', '.join(sorted(configs))}")
 
 
+def _refuse_client_metrics(configs: Mapping[str, str]) -> None:
+    if configs:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "There are no subscriptions to client metrics.")
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
     """Which settings are valid. The validators raise `KafkaError`; lists are settings that APPEND can add to, with
@@ -53,6 +59,7 @@ class ConfigRules:
     validate_topic: Validator = LogConfig.from_properties
     validate_broker: BrokerValidator = _refuse_broker_configs
     validate_group: Validator = _refuse_group_configs
+    validate_client_metrics: Validator = _refuse_client_metrics
     topic_lists: Mapping[str, str] = field(default_factory=_topic_lists)
     broker_lists: Mapping[str, str] = field(default_factory=dict)
 
@@ -108,18 +115,37 @@ def _alter_broker(
 def alter_group_configs(
     image: ClusterImage, requests: Sequence[AlterConfigsRequest], rules: ConfigRules
 ) -> list[Decision[AlterConfigsResult]]:
-    return [_alter_group(image, request, rules) for request in requests]
+    place = _NamedPlace("group", image.group_configs, paths.group_config, rules.validate_group)
+    return [_alter_named(place, request) for request in requests]
 
 
-def _alter_group(image: ClusterImage, request: AlterConfigsRequest, rules: ConfigRules) -> Decision[AlterConfigsResult]:
+def alter_client_metrics(
+    image: ClusterImage, requests: Sequence[AlterConfigsRequest], rules: ConfigRules
+) -> list[Decision[AlterConfigsResult]]:
+    """What sets nothing any more is gone: a subscription is its settings."""
+    place = _NamedPlace("subscription", image.client_metrics, paths.client_metrics, rules.validate_client_metrics)
+    return [_alter_named(place, request) for request in requests]
+
+
+class _NamedPlace(NamedTuple):
+    """Where settings belong to a name, whether or not there is something of that name."""
+
+    kind: str
+    configs: NamedConfigs
+    path: Callable[[str], str]
+    validate: Validator
+
+
+def _alter_named(place: _NamedPlace, request: AlterConfigsRequest) -> Decision[AlterConfigsResult]:
     try:
         if not request.name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "There are no settings for all groups: a group must be named.")
-        before = image.group_configs.by_group.get(request.name, {})
+            message = f"There are no settings for every {place.kind}: one must be named."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        before = place.configs.by_name.get(request.name, {})
         configs = altered(before, request, {})
-        rules.validate_group(configs)
-        version = image.group_configs.versions.get(request.name, NO_NODE_VERSION)
-        operations = _write(paths.group_config(request.name), before, configs, version)
+        place.validate(configs)
+        version = place.configs.versions.get(request.name, NO_NODE_VERSION)
+        operations = _write(place.path(request.name), before, configs, version)
         return Decision(AlterConfigsResult(request.name), operations)
     except KafkaError as error:
         return Decision(AlterConfigsResult(request.name, error.code, error.message))

@@ -286,6 +286,16 @@ class Controller:
             validate_only,
         )
 
+    async def alter_client_metrics(
+        self, requests: Sequence[AlterConfigsRequest], validate_only: bool = False
+    ) -> list[AlterConfigsResult]:
+        """One result for each request, in order."""
+        return await self._answer(
+            lambda epoch, image: config_changes.alter_client_metrics(image, requests, self._rules),
+            lambda code, message: [AlterConfigsResult(request.name, code, message) for request in requests],
+            validate_only,
+        )
+
     def _elect_if_allowed_by(self, requests: Sequence[AlterConfigsRequest]) -> None:
         """A partition without a leader may get one when unclean elections are allowed."""
         if any(change.name == UNCLEAN_CONFIG for request in requests for change in request.changes):

@@ -116,10 +116,10 @@ class BrokerConfigs:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupConfigs:
-    """What groups set themselves, by their ids, with the versions of the nodes."""
+class NamedConfigs:
+    """What groups, or subscriptions to client metrics, set themselves, by name, with the versions of the nodes."""
 
-    by_group: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    by_name: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -135,7 +135,8 @@ class ClusterImage:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_id: Mapping[bytes, TopicImage] = field(default_factory=dict)
     configs: BrokerConfigs = field(default_factory=BrokerConfigs)
-    group_configs: GroupConfigs = field(default_factory=GroupConfigs)
+    group_configs: NamedConfigs = field(default_factory=NamedConfigs)
+    client_metrics: NamedConfigs = field(default_factory=NamedConfigs)
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
     version: int = 0
 

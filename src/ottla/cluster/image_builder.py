@@ -23,7 +23,7 @@ from ottla.cluster.image import (
     BrokerConfigs,
     BrokerRegistration,
     ClusterImage,
-    GroupConfigs,
+    NamedConfigs,
     PartitionImage,
     TopicImage,
 )
@@ -111,7 +111,9 @@ class ImageBuilder:
             case ["configs", "brokers", name]:
                 return replace(cluster, configs=_with_broker_configs(cluster.configs, name, node))
             case ["configs", "groups", name]:
-                return replace(cluster, group_configs=_with_group_configs(cluster.group_configs, unquote(name), node))
+                return replace(cluster, group_configs=_with_named_configs(cluster.group_configs, name, node))
+            case ["configs", "client-metrics", name]:
+                return replace(cluster, client_metrics=_with_named_configs(cluster.client_metrics, name, node))
             case ["quotas", _]:
                 self._take_quotas(path, node)
             case ["brokers", "ids", name]:
@@ -326,10 +328,11 @@ def _with_broker_configs(configs: BrokerConfigs, name: str, node: Node | None) -
     return BrokerConfigs(by_broker, versions)
 
 
-def _with_group_configs(configs: GroupConfigs, group_id: str, node: Node | None) -> GroupConfigs:
-    by_group = {other: values for other, values in configs.by_group.items() if other != group_id}
-    versions = {other: version for other, version in configs.versions.items() if other != group_id}
+def _with_named_configs(configs: NamedConfigs, escaped_name: str, node: Node | None) -> NamedConfigs:
+    name = unquote(escaped_name)
+    by_name = {other: values for other, values in configs.by_name.items() if other != name}
+    versions = {other: version for other, version in configs.versions.items() if other != name}
     if node is not None:
-        by_group[group_id] = registry.decode_configs(node)
-        versions[group_id] = node.version
-    return GroupConfigs(by_group, versions)
+        by_name[name] = registry.decode_configs(node)
+        versions[name] = node.version
+    return NamedConfigs(by_name, versions)

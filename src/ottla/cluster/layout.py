@@ -24,6 +24,7 @@ async def ensure_layout(store: Store, ids: IdSource, cluster_id: str | None = No
         Create(paths.TOPIC_CONFIGS),
         Create(paths.BROKER_CONFIGS),
         Create(paths.GROUP_CONFIGS),
+        Create(paths.CLIENT_METRICS),
         Create(paths.QUOTAS),
         Create(paths.PRODUCER_IDS, registry.encode_counter("next_id", 0)),
         Create(paths.CLUSTER_ID, registry.encode_cluster_id(cluster_id or uuid_to_text(ids.uuid()))),

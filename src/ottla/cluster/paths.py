@@ -13,6 +13,7 @@
 | `/configs/topics/<name>`      | for ever  | what a topic sets itself; no node when it sets nothing              |
 | `/configs/brokers/<id>`       | for ever  | dynamic settings of one broker, or of all as `<default>`            |
 | `/configs/groups/<name>`      | for ever  | what a group sets itself; its name is escaped                       |
+| `/configs/client-metrics/<n>` | for ever  | a subscription to client metrics; its name is escaped               |
 | `/quotas/<entity>`            | for ever  | the quotas of a user, a client id, both, or an address              |
 | `/producer_ids`               | for ever  | the first producer id not given out yet                             |
 """
@@ -32,6 +33,7 @@ CONFIGS = "/configs"
 TOPIC_CONFIGS = "/configs/topics"
 BROKER_CONFIGS = "/configs/brokers"
 GROUP_CONFIGS = "/configs/groups"
+CLIENT_METRICS = "/configs/client-metrics"
 QUOTAS = "/quotas"
 PRODUCER_IDS = "/producer_ids"
 
@@ -67,6 +69,10 @@ def broker_config(node_id: int | None) -> str:
 
 def group_config(name: str) -> str:
     return f"{GROUP_CONFIGS}/{quote(name, safe='')}"
+
+
+def client_metrics(name: str) -> str:
+    return f"{CLIENT_METRICS}/{quote(name, safe='')}"
 
 
 def quotas(parts: Iterable[tuple[str, str | None]]) -> str:

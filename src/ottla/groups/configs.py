@@ -2,14 +2,16 @@
 
 They belong to the group's name, whether or not there is such a group, and are kept with the cluster's state. A group's
 `consumer.session.timeout.ms` has its default in the broker's `group.consumer.session.timeout.ms`, and its limits in
-`group.consumer.min.session.timeout.ms` and `group.consumer.max.session.timeout.ms`; the others likewise.
+`group.consumer.min.session.timeout.ms` and `group.consumer.max.session.timeout.ms`; the others likewise. What share
+groups and streams groups could set is kept, without effect.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from ottla.groups.settings import GroupSettings
-from ottla.log.config_keys import BadConfigValue, ConfigKey, ConfigType, at_least
+from ottla.groups.unused_configs import UNUSED_KEYS, WITHOUT_BROKER_KEY
+from ottla.log.config_keys import BadConfigValue, ConfigKey, ConfigType, ConfigValue, at_least
 from ottla.protocol.errors import ErrorCode, KafkaError
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
@@ -31,8 +33,9 @@ _KEYS = (
         ASSIGNMENT_INTERVAL, ConfigType.INT, 1_000, at_least(0), "The shortest time between two target assignments."
     ),
 )
-GROUP_CONFIGS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
-BROKER_KEY = {name: f"group.{name}" for name in GROUP_CONFIGS}
+GROUP_CONFIGS: dict[str, ConfigKey] = {key.name: key for key in (*_KEYS, *UNUSED_KEYS)}
+BROKER_KEY = {name: name if name in WITHOUT_BROKER_KEY else f"group.{name}" for name in GROUP_CONFIGS}
+UNUSED_CONFIGS = frozenset(key.name for key in UNUSED_KEYS)
 
 
 def settings_of(settings: GroupSettings, configs: Mapping[str, str]) -> GroupSettings:
@@ -51,8 +54,10 @@ def check_group_configs(settings: GroupSettings, configs: Mapping[str, str]) -> 
     unknown = sorted(configs.keys() - GROUP_CONFIGS.keys())
     if unknown:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"These are no settings of groups: {', '.join(unknown)}")
+    for name in UNUSED_CONFIGS & configs.keys():
+        _parsed(GROUP_CONFIGS[name], configs[name])
     numbers = _numbers(settings, configs)
-    for name in configs:
+    for name in configs.keys() & numbers.keys():
         minimum, maximum = _limits(settings, name)
         if not minimum <= numbers[name] <= maximum:
             message = f"{name} is {numbers[name]}: this broker allows {minimum} to {maximum}"
@@ -63,20 +68,21 @@ def check_group_configs(settings: GroupSettings, configs: Mapping[str, str]) -> 
 
 
 def _numbers(settings: GroupSettings, configs: Mapping[str, str]) -> dict[str, int]:
-    return {name: _number(settings, configs, key) for name, key in GROUP_CONFIGS.items()}
+    return {key.name: _number(settings, configs, key) for key in _KEYS}
 
 
 def _number(settings: GroupSettings, configs: Mapping[str, str], key: ConfigKey) -> int:
-    if key.name not in configs:
-        value = getattr(settings, _field(key.name))
-    else:
-        try:
-            value = key.parse(configs[key.name])
-        except BadConfigValue as expected:
-            message = f"{key.name} is {configs[key.name]!r}: it must be {expected}"
-            raise KafkaError(ErrorCode.INVALID_CONFIG, message) from None
+    value = _parsed(key, configs[key.name]) if key.name in configs else getattr(settings, _field(key.name))
     assert isinstance(value, int)
     return value
+
+
+def _parsed(key: ConfigKey, text: str) -> ConfigValue:
+    try:
+        return key.parse(text)
+    except BadConfigValue as expected:
+        message = f"{key.name} is {text!r}: it must be {expected}"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message) from None
 
 
 def _field(name: str) -> str:

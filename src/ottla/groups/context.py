@@ -30,4 +30,4 @@ class GroupContext:
 
     def settings_of(self, group_id: str) -> GroupSettings:
         """The settings that one group goes by: its own, and the broker's where it has none."""
-        return settings_of(self.settings(), self.image().group_configs.by_group.get(group_id, {}))
+        return settings_of(self.settings(), self.image().group_configs.by_name.get(group_id, {}))

@@ -26,6 +26,24 @@ SHARED_KEYS = [
     "compression.type",
     "no.such.key",
 ]
+# Settings that belong to a name, whether or not there is something of that name.
+GROUP_SETTINGS: tuple[tuple[str, tuple[str | None, ...]], ...] = (
+    ("consumer.session.timeout.ms", ("50000", "44999", "x")),
+    ("share.auto.offset.reset", ("earliest", "by_duration:PT1H", "by_duration:-PT1H", "none")),
+    ("share.isolation.level", ("read_committed", "x")),
+    ("share.record.lock.duration.ms", ("15000", "14999", "60001")),
+    ("share.delivery.count.limit", ("2", "1", "11")),
+    ("share.partition.max.record.locks", ("4000", "4001", "99")),
+    ("streams.num.standby.replicas", ("2", "3")),
+    ("streams.initial.rebalance.delay.ms", ("0", "-1")),
+    ("no.such.key", ("x",)),
+)
+SUBSCRIPTION_SETTINGS: tuple[tuple[str, tuple[str | None, ...]], ...] = (
+    ("interval.ms", ("100", "99", "3600000", "3600001", "x", None)),
+    ("metrics", ("", "*", "org.apache.kafka.,b", ",")),
+    ("match", ("", "client_id=a.*", " client_id = a ", "client_id=[", "client_id", "x=a", "client_id=a=b", "a,")),
+    ("no.such.key", ("x",)),
+)
 # Settings of brokers that can change, good and bad values; only checked, so that nothing else is disturbed.
 BROKER_SETTINGS: tuple[tuple[str, tuple[str | None, ...]], ...] = (
     ("message.max.bytes", ("1000", "-1", "x", None)),
@@ -78,6 +96,10 @@ def describe_configs_bases(version: int) -> list[Base]:
         Base("this broker, all keys", ask(BROKER, "1", synonyms=True), vary=False),
         Base("all brokers", ask(BROKER, "", None), vary=False),
         Base("another broker", ask(BROKER, "2"), vary=False),
+        Base("a group", ask(GROUP, "settings", synonyms=True), vary=False),
+        Base("a subscription", ask(CLIENT_METRICS, "settings", synonyms=True), vary=False),
+        Base("no group", ask(GROUP, ""), vary=False),
+        Base("no subscription", ask(CLIENT_METRICS, ""), vary=False),
         Base("no broker", ask(BROKER, "x"), vary=False),
         Base("several", several, vary=False),
         *(Base(f"type {kind}", ask(kind, "1", ["x"]), vary=False) for kind in RESOURCE_TYPES),
@@ -191,6 +213,16 @@ def incremental_alter_configs_bases(version: int) -> list[Base]:
             )
             for name, values in BROKER_SETTINGS
             for value in (values if place in ("1", "") else values[:1])
+        ]
+    for kind, settings in ((GROUP, GROUP_SETTINGS), (CLIENT_METRICS, SUBSCRIPTION_SETTINGS)):
+        bases += [
+            Base(
+                f"type {kind}: {name}={value}",
+                increment(kind, "named", (name, SET, value), only_check=True),
+                vary=False,
+            )
+            for name, values in settings
+            for value in values
         ]
     return bases
 

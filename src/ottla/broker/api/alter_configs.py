@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replace all settings of topics and brokers, or only check that they could be.
+"""AlterConfigs (key 33): replace all settings of a topic, broker, group or metrics subscription, or only check it.
 
 What is not named goes back to its default, which is why IncrementalAlterConfigs came to replace it (KIP-339).
 Version 1 is the same as 0 (KIP-219), 2 is flexible.

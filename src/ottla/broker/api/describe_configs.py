@@ -1,12 +1,18 @@
-"""DescribeConfigs (key 32): settings of topics, brokers and groups, where each comes from and what it means.
+"""DescribeConfigs (key 32): settings of topics, brokers, groups and client metrics, and where each comes from.
 
 Version 1 adds sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is flexible.
 """
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_alteration import BROKER, GROUP, TOPIC, check_is_this_broker
-from ottla.broker.config_description import describe_all_brokers, describe_broker, describe_group, describe_topic
+from ottla.broker.config_alteration import BROKER, CLIENT_METRICS, GROUP, TOPIC, check_is_this_broker
+from ottla.broker.config_description import (
+    describe_all_brokers,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.cluster.topic_names import check_topic_name
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -59,5 +65,9 @@ def _describe(broker: "Broker", resource: DescribeConfigsResource) -> list[Descr
     if resource.resource_type == GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "there are no settings for all groups: a group must be named")
-        return describe_group(broker.settings, broker.image.group_configs.by_group.get(name, {}))
+        return describe_group(broker.settings, broker.image.group_configs.by_name.get(name, {}))
+    if resource.resource_type == CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a subscription to client metrics must be named")
+        return describe_client_metrics(broker.image.client_metrics.by_name.get(name, {}))
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings here")

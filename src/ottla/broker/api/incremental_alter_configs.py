@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs (key 44): change single settings of topics and brokers, or only check it (KIP-339).
+"""IncrementalAlterConfigs (key 44): change single settings of a topic, broker, group or metrics subscription (KIP-339).
 
-SET and DELETE work on every setting, APPEND and SUBTRACT on lists. Version 1 is flexible.
+SET and DELETE work on every setting, APPEND and SUBTRACT on lists; or all of it is only checked. Version 1 is flexible.
 """
 
 from typing import TYPE_CHECKING

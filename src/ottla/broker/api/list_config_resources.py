@@ -1,12 +1,12 @@
-"""ListConfigResources (key 74): what has settings: topics, brokers and groups.
+"""ListConfigResources (key 74): what has settings: topics, brokers, groups and subscriptions to client metrics.
 
-Version 0 was ListClientMetricsResources and lists subscriptions to client metrics, of which there are none; from
-version 1 on the client says which types it wants, none for all (KIP-1142).
+Version 0 was ListClientMetricsResources and lists subscriptions only; from version 1 on the client says which types it
+wants, none for all (KIP-1142).
 """
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_alteration import BROKER, GROUP, TOPIC
+from ottla.broker.config_alteration import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ottla.broker.dispatch import RequestContext, serves
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_config_resources import (
@@ -18,7 +18,7 @@ from ottla.protocol.messages.list_config_resources import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-BROKER_LOGGER, CLIENT_METRICS = 8, 16
+BROKER_LOGGER = 8
 KNOWN_TYPES = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
 
 
@@ -37,6 +37,9 @@ def handle(
     if TOPIC in wanted:
         found += [ConfigResource(resource_name=name, resource_type=TOPIC) for name in broker.image.topics]
     if GROUP in wanted:
-        named = broker.image.group_configs.by_group
+        named = broker.image.group_configs.by_name
         found += [ConfigResource(resource_name=name, resource_type=GROUP) for name in named]
+    if CLIENT_METRICS in wanted:
+        named = broker.image.client_metrics.by_name
+        found += [ConfigResource(resource_name=name, resource_type=CLIENT_METRICS) for name in named]
     return ListConfigResourcesResponse(config_resources=found)

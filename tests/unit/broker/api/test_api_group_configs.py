@@ -1,5 +1,6 @@
 """Settings of groups through DescribeConfigs, IncrementalAlterConfigs, AlterConfigs and ListConfigResources."""
 
+import pytest
 from tests.unit.broker.api.config_questions import (
     APPEND,
     DELETE,
@@ -60,3 +61,46 @@ def test_what_a_group_may_not_set(client: WireClient, topic: str) -> None:
     assert describe(client, GROUP, "").error_code == ErrorCode.INVALID_REQUEST
     assert change(client, GROUP, topic, (SESSION, SET, "50000"), validate_only=True) == OK
     assert topic not in listed(client)
+
+
+RESET, SHARE_SESSION = "share.auto.offset.reset", "share.session.timeout.ms"
+
+
+@pytest.mark.parametrize("value", ["earliest", "by_duration:PT1H", "by_duration:p1dt2h", "by_duration:PT2H-1M0.5S"])
+def test_settings_of_groups_of_other_kinds_are_kept_and_shown(client: WireClient, topic: str, value: str) -> None:
+    assert change(client, GROUP, topic, (RESET, SET, value), (SHARE_SESSION, SET, "50000")) == OK
+    eventually(
+        lambda: layers(client, GROUP, topic, RESET), [(RESET, value, FROM_GROUP), (RESET, "latest", FROM_DEFAULT)]
+    )
+    expected = [(SHARE_SESSION, "50000", FROM_GROUP), (f"group.{SHARE_SESSION}", "45000", FROM_DEFAULT)]
+    assert layers(client, GROUP, topic, SHARE_SESSION) == expected
+    assert change(client, GROUP, topic, (RESET, DELETE, None), (SHARE_SESSION, DELETE, None)) == OK
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((RESET, value) for value in ("none", "Earliest", "by_duration:", "by_duration:P", "by_duration:PT")),
+        *((RESET, value) for value in ("by_duration:PT-1S", "by_duration:-PT1H", "by_duration:1H")),
+        (SHARE_SESSION, "44999"),
+        (SHARE_SESSION, "x"),
+        ("share.isolation.level", "READ_COMMITTED"),
+        ("share.renew.acknowledge.enable", "x"),
+        ("share.delivery.count.limit", "11"),
+        ("share.partition.max.record.locks", "4001"),
+        ("streams.num.standby.replicas", "3"),
+        ("streams.initial.rebalance.delay.ms", "-1"),
+    ],
+)
+def test_what_groups_of_other_kinds_may_not_set(client: WireClient, topic: str, key: str, value: str) -> None:
+    assert change(client, GROUP, topic, (key, SET, value)) == ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_the_log_names_settings_of_groups_without_effect(
+    client: WireClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert change(client, GROUP, topic, (RESET, SET, "earliest"), (SESSION, SET, "50000")) == OK
+    assert change(client, GROUP, topic, (RESET, SET, "latest"), validate_only=True) == OK
+    said = [record.getMessage() for record in caplog.records if "no effect" in record.getMessage()]
+    assert said == [f"the setting {RESET} of group {topic} is kept, and has no effect here"]

@@ -1,7 +1,16 @@
 """ListConfigResources."""
 
 import pytest
-from tests.unit.broker.api.config_questions import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from tests.unit.broker.api.config_questions import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    SET,
+    TOPIC,
+    change,
+    eventually,
+)
 from tests.unit.broker.api.questions import create_topic
 from tests.wire_client import WireClient
 
@@ -30,9 +39,12 @@ def test_no_type_is_every_type(client: WireClient, topic: str) -> None:
     assert {(TOPIC, topic), (BROKER, "1")} <= set(listed(client))
 
 
-def test_the_first_version_lists_client_metrics(client: WireClient) -> None:
-    assert listed(client, version=0) == []
-    assert listed(client, CLIENT_METRICS, GROUP) == []
+def test_the_first_version_lists_client_metrics_only(client: WireClient, topic: str) -> None:
+    create_topic(client, topic)
+    assert change(client, CLIENT_METRICS, topic, ("interval.ms", SET, "200")) == ErrorCode.NONE
+    eventually(lambda: (CLIENT_METRICS, topic) in listed(client, version=0), True)
+    assert {kind for kind, _ in listed(client, version=0)} == {CLIENT_METRICS}
+    assert (CLIENT_METRICS, topic) in listed(client, CLIENT_METRICS, GROUP)
 
 
 @pytest.mark.usefixtures("ottla_only")
