@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
 from ottla.broker.config_keys_groups import disorder, group_settings
 from ottla.broker.config_keys_transactions import transaction_settings
+from ottla.broker.config_security import missing_protection
 from ottla.broker.quotas.rates import SECOND_MS, Windows
 from ottla.broker.server import ServerLimits
 from ottla.cluster.image import Endpoint
@@ -64,9 +65,12 @@ class BrokerConfig:
         """Check everything, or raise `ConfigError` saying what to change.
 
         Names that this broker does not know are reported and otherwise ignored: a `server.properties` written
-        for Apache Kafka has many that mean nothing here.
+        for Apache Kafka has many that mean nothing here. Those that promise protection are never ignored.
         """
         properties = {ALIASES.get(name, name): value for name, value in given.items()}
+        problem = missing_protection(properties)
+        if problem is not None:
+            raise ConfigError(problem)
         _report_unknown(properties)
         return cls._checked(properties)
 
@@ -238,8 +242,8 @@ def _endpoint(name: str, text: str, protocols: Mapping[str, str]) -> Endpoint:
     protocol = protocols.get(listener, listener)
     if protocol not in SECURITY_PROTOCOLS:
         raise ConfigError(
-            f"{name} has {text!r} with the security protocol {protocol}: "
-            f"{', '.join(SECURITY_PROTOCOLS)} is what this broker speaks"
+            f"{name} has {text!r} with the security protocol {protocol}: {', '.join(SECURITY_PROTOCOLS)} is what this "
+            "broker speaks, without encryption or authentication; use it where only trusted clients reach the port"
         )
     return Endpoint(listener, host.strip("[]"), int(port), protocol)
 

@@ -10,7 +10,8 @@ Four layers, the nearest first; a name that a layer does not set is looked up in
 | default                      | the tables of keys                                 |
 
 The dynamic layers are in the coordination store, so they outlive the broker. Names that mean nothing here can be set
-too, as in Kafka; they are kept and have no effect (see `config_foreign`).
+too, as in Kafka; they are kept and have no effect (see `config_foreign`). Those that promise protection cannot: nobody
+would be protected.
 
 `min.insync.replicas` is always set for all brokers, as since Kafka 4.1: where nobody did, to the static value.
 """
@@ -22,6 +23,7 @@ from ottla.broker.client_metrics import check_client_metrics
 from ottla.broker.config import TOPIC_DEFAULTS, BrokerConfig, ConfigError
 from ottla.broker.config_foreign import OF_ONE_BROKER, UNUSED_KEYS, is_fixed_in_kafka, is_promise
 from ottla.broker.config_keys import ALIASES, BROKER_CONFIGS
+from ottla.broker.config_security import missing_protection
 from ottla.cluster.config_changes import ConfigRules
 from ottla.cluster.image import BrokerConfigs
 from ottla.groups.configs import check_group_configs
@@ -80,6 +82,9 @@ class DynamicConfig:
         own, for_all = configs.by_broker.get(self.static.node_id, {}), self._with_min_insync_replicas(configs.defaults)
         _report_unused({**self.for_all, **self.own}, {**for_all, **own})
         self.own, self.for_all = own, for_all
+        unprotected = missing_protection({**self.for_all, **self.own})
+        if unprotected is not None:
+            logger.error("dynamic settings of this broker have no effect: %s", unprotected)
         self.config = self._merged({**self.for_all, **self.own})
         self._log_configs.clear()
         return True
@@ -163,6 +168,9 @@ class DynamicConfig:
     def validate_broker(self, after: BrokerConfigs, node_id: int | None) -> None:
         """Raise INVALID_REQUEST, which is Kafka's code for it, unless the changed layer can be taken over."""
         changed = after.by_broker[node_id]
+        unprotected = missing_protection(changed)
+        if unprotected is not None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, unprotected)
         _refuse(filter(is_promise, changed), "This broker does not do what these settings promise")
         _refuse(filter(_is_fixed, changed), "These settings cannot be changed while the broker runs")
         if node_id is None:

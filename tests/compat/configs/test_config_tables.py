@@ -24,6 +24,7 @@ from tests.wire_client import WireClient
 
 from ottla.broker.config_description import TYPE_NUMBERS
 from ottla.broker.config_foreign import UNUSED_KEYS, is_fixed_in_kafka, is_promise
+from ottla.broker.config_security import missing_protection
 from ottla.log.config import ConfigType
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
@@ -229,3 +230,11 @@ def test_unused_settings_are_taken_and_refused_as_in_kafka(peers: Peers, place: 
         for text in (value, "x" if key.type is not ConfigType.LIST else "", *ENDS.get(name, ())):
             codes = [change(client, BROKER, place, (name, SET, text), validate_only=True) for client in peers]
             assert codes[0] == codes[1], (name, text)
+
+
+def test_no_setting_of_security_is_ignored(peers: Peers) -> None:
+    kafka = said(peers.kafka, BROKER, THIS_BROKER)
+    beginnings = tuple(beginning for beginning, why in MISSING_HERE.items() if why is SECURITY)
+    secured = [name for name in kafka if name.startswith(beginnings)]
+    assert len(secured) > 70
+    assert [name for name in secured if name not in UNUSED_KEYS and missing_protection({name: "value"}) is None] == []

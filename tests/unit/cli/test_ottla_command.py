@@ -59,6 +59,7 @@ def test_help_of_the_broker_has_examples_and_every_option() -> None:
     [
         (["--set", "num.partitions=none"], "num.partitions is 'none': it must be a whole number"),
         (["--set", "listeners=SSL://localhost:9092"], "PLAINTEXT is what this broker speaks"),
+        (["--set", "authorizer.class.name=a.Authorizer"], "authorizer.class.name promises access rules (ACLs)"),
         (["--set", "log.retention.hours=soon"], "log.retention.hours"),
         (["--set", "num.partitions"], "--set num.partitions: it must look like key=value"),
         (["--config", "missing.properties"], "missing.properties cannot be read"),
