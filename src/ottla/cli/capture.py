@@ -3,17 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ottla.cli.completion import topic_names
 from ottla.cli.connecting import (
-    DEFAULT_TIMEOUT_SECONDS,
     Bootstrap,
     ConfigFile,
     Json,
     Settings,
+    Target,
     Timeout,
     WrongUsage,
     target,
@@ -59,7 +60,7 @@ def capture(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Send the rows of tables, then every change to them, to a topic: each once, in commit order, until Ctrl-C.
 
@@ -85,11 +86,27 @@ def capture(
         try:
             source = open_source(database, name, tables)
             connector = Connector(name, source, topic, tables, properties, begins_anew=anew)
+            await _tell_if_nobody_is_there(cluster, output)
             await _until_told_to_end(lambda stop: connector.run(output.note, stop), name, output)
         except CaptureError as error:
             raise CommandFailed(str(error)) from None
 
     run(work, output, is_endless=True)
+
+
+async def _tell_if_nobody_is_there(cluster: Target, output: Output) -> None:
+    """A capture waits for brokers as long as it takes; until then it must not look as if it were at work."""
+    from ottla.cli.waiting import NOTICE_SECONDS
+    from ottla.client.admin import AsyncAdmin
+    from ottla.client.errors import BrokerUnavailable
+
+    admin = AsyncAdmin(config=replace(cluster, timeout_seconds=NOTICE_SECONDS).admin_properties())
+    try:
+        await admin.start()
+    except BrokerUnavailable:
+        output.tell(f"waiting for a broker at {', '.join(admin.config.bootstrap_servers)}, for ever (Ctrl-C ends)")
+    finally:
+        await admin.close()
 
 
 async def _until_told_to_end(capturing: Callable[[threading.Event], None], name: str, output: Output) -> None:

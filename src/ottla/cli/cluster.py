@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.connecting import DEFAULT_TIMEOUT_SECONDS, Bootstrap, ConfigFile, Json, Settings, Timeout, target
+from ottla.cli.connecting import Bootstrap, ConfigFile, Json, Settings, Timeout, target
 from ottla.cli.output import Output, size_text
 from ottla.cli.running import run_admin
 
@@ -19,7 +19,7 @@ def run(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Show the cluster: its id, its brokers, and who is the controller.
 

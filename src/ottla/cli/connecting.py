@@ -51,12 +51,13 @@ ConfigFile = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--timeout",
         metavar="SECONDS",
         min=0.1,
         help="How long the command may wait for brokers.",
+        show_default="15, and 3 where all refuse the connection",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -93,6 +94,7 @@ class Target:
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     other_bootstrap: str | None = None
     is_file_typed: bool = True
+    is_timeout_typed: bool = False
 
     @property
     def timeout_ms(self) -> int:
@@ -137,7 +139,7 @@ def _by_kafka_names(given: Iterable[tuple[str, str]]) -> dict[str, object]:
 
 
 def target(
-    bootstrap: str | None, settings: list[str] | None, config_file: Path | None, timeout_seconds: float
+    bootstrap: str | None, settings: list[str] | None, config_file: Path | None, timeout_seconds: float | None
 ) -> Target:
     """What options and environment say. The variables are read here, not by the options: what was typed must win over
     them, wherever it was typed."""
@@ -147,7 +149,8 @@ def target(
         bootstrap,
         list(settings or ()),
         file,
-        timeout_seconds,
+        DEFAULT_TIMEOUT_SECONDS if timeout_seconds is None else timeout_seconds,
         os.environ.get(BOOTSTRAP_VARIABLE),
         is_file_typed=config_file is not None,
+        is_timeout_typed=timeout_seconds is not None,
     )

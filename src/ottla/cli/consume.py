@@ -8,7 +8,6 @@ import typer
 
 from ottla.cli.completion import group_ids, topic_names
 from ottla.cli.connecting import (
-    DEFAULT_TIMEOUT_SECONDS,
     Bootstrap,
     ConfigFile,
     Json,
@@ -112,7 +111,7 @@ def consume(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Write the records of a topic out: from the beginning to the end that it has now, unless told otherwise.
 
@@ -140,11 +139,11 @@ def consume(
                 raise WrongUsage(
                     "a group decides what is read: --until, --last and --partitions do not go with --group"
                 )
-            await _as_member(place, topic, group, start, writer, idle)
+            await _as_member(place, topic, group, start, writer, idle, output)
             return
         if last is not None and (start is not None or until is not None):
             raise WrongUsage("give either --last, or --from and --until")
-        await _by_plan(place, topic, partitions, Plan(start, until, last, follow, idle), writer)
+        await _by_plan(place, topic, partitions, Plan(start, until, last, follow, idle), writer, output)
 
     run(work, output, is_endless=follow or group is not None)
 
@@ -191,7 +190,9 @@ def _formatter(is_json: bool, form: str | None, null: str, is_key_json: bool, is
     return compile_format(r"%s\n" if form is None else form, unescape(null))
 
 
-async def _by_plan(place: Target, topic: str, partitions: str | None, plan: Plan, writer: Writer) -> None:
+async def _by_plan(
+    place: Target, topic: str, partitions: str | None, plan: Plan, writer: Writer, output: Output
+) -> None:
     from ottla.cli.positions import Span
     from ottla.cli.reading import planned_spans, read_last, read_spans
     from ottla.cli.reset import bounds_of
@@ -203,7 +204,7 @@ async def _by_plan(place: Target, topic: str, partitions: str | None, plan: Plan
         own["fetch_max_wait_ms"] = 50
     properties = place.properties(**own)
     bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties)
-    async with connected_admin(place) as admin, bytes_consumer as consumer:
+    async with connected_admin(place, output) as admin, bytes_consumer as consumer:
         isolation = str(properties.get("isolation.level", "read_uncommitted"))
         wanted = await partitions_of(admin, topic, partitions)
         if plan.last is None:
@@ -233,7 +234,13 @@ async def partitions_of(admin: "AsyncAdmin", topic: str, chosen: str | None) -> 
 
 
 async def _as_member(
-    place: Target, topic: str, group: str, start: str | None, writer: Writer, idle_seconds: float | None
+    place: Target,
+    topic: str,
+    group: str,
+    start: str | None,
+    writer: Writer,
+    idle_seconds: float | None,
+    output: Output,
 ) -> None:
     from ottla.cli.commits import Commits
     from ottla.client.config import ConsumerConfig, resolve
@@ -244,7 +251,7 @@ async def _as_member(
     reset = "earliest" if start == "beginning" else "latest"
     properties = place.properties(client_id="ottla-cli", group_id=group, auto_offset_reset=reset)
     asked = resolve(ConsumerConfig, config=properties)
-    async with connected_admin(place) as admin:
+    async with connected_admin(place, output) as admin:
         await partitions_of(admin, topic, None)
     bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties | {"enable.auto.commit": "false"})
     async with bytes_consumer as consumer:

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -12,7 +12,6 @@ import typer
 from ottla.cli.completion import topic_names
 from ottla.cli.connecting import (
     CONNECTION,
-    DEFAULT_TIMEOUT_SECONDS,
     Bootstrap,
     ConfigFile,
     Json,
@@ -83,7 +82,7 @@ def copy(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Copy records, with keys, headers and timestamps: topic to file, file to topic, topic to topic.
 
@@ -102,11 +101,11 @@ def copy(
     """
     output = Output(json)
     here = target(bootstrap, settings, config_file, timeout)
-    there = here
+    there, elsewhere = here, replace(here, bootstrap=to_bootstrap, other_bootstrap=None, is_file_typed=True)
     if to_bootstrap is not None:
-        there = Target(to_bootstrap, list(settings or ()), config_file, timeout)
+        there = replace(elsewhere, config_file=config_file)
     if to_config is not None:
-        there = Target(to_bootstrap, [], to_config, timeout)
+        there = replace(elsewhere, settings=[], config_file=to_config)
 
     async def work() -> None:
         job = Job(
@@ -119,7 +118,7 @@ def copy(
         )
         job.check()
         is_piped = isinstance(job.destination, FilePlace) and job.destination.path is None
-        count = await _copy(job, is_quiet=quiet or json)
+        count = await _copy(job, output, is_quiet=quiet or json)
         if not is_piped:
             data = {"from": source, "to": destination, "records": count}
             output.done(data, f"{count} records copied from {job.source} to {job.destination}")
@@ -160,28 +159,27 @@ class Job:
             refuse_directory(self.destination.path)
 
 
-async def _copy(job: Job, *, is_quiet: bool) -> int:
+async def _copy(job: Job, output: Output, *, is_quiet: bool) -> int:
     label = f"{job.source} to {job.destination}"
     if isinstance(job.source, TopicPlace):
-        async with _reading(job, job.source.name) as (consumer, spans):
+        async with _reading(job, job.source.name, output) as (consumer, spans):
             total = sum(span.size for span in spans.values())
             with ProgressBar(label, total, is_quiet=is_quiet) as bar:
                 if isinstance(job.destination, FilePlace):
                     await _into_file(consumer, spans, job.destination, bar)
                 else:
-                    await _into_topic(job, job.destination.name, _taken(consumer, spans), bar)
+                    await _into_topic(job, output, _taken(consumer, spans), bar)
                 return bar.records
     from ottla.cli.record_files import size_of
 
-    assert isinstance(job.destination, TopicPlace)
     with ProgressBar(label, size_of(job.source), is_quiet=is_quiet) as bar:
         portions = _from_file(job.source, with_partitions=job.is_to_same_partitions)
-        await _into_topic(job, job.destination.name, portions, bar)
+        await _into_topic(job, output, portions, bar)
         return bar.records
 
 
 @contextlib.asynccontextmanager
-async def _reading(job: Job, topic: str) -> AsyncIterator[tuple[Any, dict[TopicPartition, Span]]]:
+async def _reading(job: Job, topic: str, output: Output) -> AsyncIterator[tuple[Any, dict[TopicPartition, Span]]]:
     """A consumer, and what it is to read."""
     from ottla.cli.consume import partitions_of
     from ottla.cli.reading import planned_spans
@@ -193,7 +191,7 @@ async def _reading(job: Job, topic: str) -> AsyncIterator[tuple[Any, dict[TopicP
     properties = job.here.properties(
         client_id="ottla-cli", enable_auto_commit="false", isolation_level="read_committed"
     )
-    async with connected_admin(job.here) as admin:
+    async with connected_admin(job.here, output) as admin:
         wanted = await partitions_of(admin, topic, job.choice.partitions)
         spans = await planned_spans(admin, wanted, first, last, str(properties["isolation.level"]))
     bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties)
@@ -243,12 +241,14 @@ def _next_of(portions: Iterator[Item]) -> Item | None:
 
 
 async def _into_topic(
-    job: Job, topic: str, portions: AsyncIterator[tuple[list[RecordToSend], int]], bar: ProgressBar
+    job: Job, output: Output, portions: AsyncIterator[tuple[list[RecordToSend], int]], bar: ProgressBar
 ) -> None:
     from ottla.cli.sending import Sending
     from ottla.client.producer.producer import AsyncProducer
 
-    async with connected_admin(job.there) as admin:
+    assert isinstance(job.destination, TopicPlace)
+    topic = job.destination.name
+    async with connected_admin(job.there, output) as admin:
         (await admin.describe_topics(topic)).raise_for_errors()
     properties = job.there.properties(client_id="ottla-cli", max_block_ms=job.there.timeout_ms)
     bytes_producer: AsyncProducer[bytes, bytes] = AsyncProducer(config=properties)

@@ -9,7 +9,6 @@ import typer
 
 from ottla.cli.completion import group_ids, topic_names
 from ottla.cli.connecting import (
-    DEFAULT_TIMEOUT_SECONDS,
     Bootstrap,
     ConfigFile,
     Json,
@@ -57,7 +56,7 @@ def list_groups(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """List the groups of the cluster.
 
@@ -102,7 +101,7 @@ def describe_groups(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Show state, members and assignments of groups.
 
@@ -151,7 +150,7 @@ def show_lag(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Show how far groups are behind, of all groups where none are named.
 
@@ -221,7 +220,7 @@ def reset_offsets(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Move the offsets of a group: shows where they would go, and moves them with --apply.
 
@@ -277,7 +276,7 @@ def delete_groups(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Delete groups and their offsets. They must have no members. Asks first, unless told --yes.
 

@@ -6,7 +6,6 @@ import typer
 
 from ottla.cli.completion import topic_names
 from ottla.cli.connecting import (
-    DEFAULT_TIMEOUT_SECONDS,
     Bootstrap,
     ConfigFile,
     Json,
@@ -16,7 +15,7 @@ from ottla.cli.connecting import (
 )
 from ottla.cli.output import Output
 from ottla.cli.progress import ProgressBar
-from ottla.cli.running import CommandFailed, run
+from ottla.cli.running import CommandFailed, connected_admin, run
 
 if TYPE_CHECKING:
     from ottla.pipelines.ingestion.lake import Lake
@@ -44,7 +43,7 @@ def load_topics(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Load what topics hold now and the lake does not: a task for each range of each partition.
 
@@ -63,6 +62,8 @@ def load_topics(
         from ottla.pipelines.ingestion.loading import offsets_of, plan, run_tasks
 
         place = _lake(lake)
+        async with connected_admin(cluster, output):
+            pass
         tasks = list(plan(cluster.properties(), topics, place.state(), records))
         try:
             spark = spark_session(master=master)

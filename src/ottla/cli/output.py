@@ -73,6 +73,11 @@ class Output:
         if not self.is_json:
             sys.stderr.write(f"{text}\n")
 
+    def tell(self, text: str) -> None:
+        """What the user should know while the command goes on, also where a program reads its output."""
+        sys.stderr.write((json.dumps({"note": text}, ensure_ascii=False) if self.is_json else text) + "\n")
+        sys.stderr.flush()
+
 
 def write_all(stream: BinaryIO, content: bytes) -> None:
     """Standard output without a buffer (PYTHONUNBUFFERED) may take a part and leave the rest, as when its reader goes

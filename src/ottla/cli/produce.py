@@ -8,7 +8,6 @@ import typer
 
 from ottla.cli.completion import topic_names
 from ottla.cli.connecting import (
-    DEFAULT_TIMEOUT_SECONDS,
     Bootstrap,
     ConfigFile,
     Settings,
@@ -73,7 +72,7 @@ def produce(
     bootstrap: Bootstrap = None,
     settings: Settings = None,
     config_file: ConfigFile = None,
-    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
+    timeout: Timeout = None,
 ) -> None:
     """Write records into a topic: a line each, from standard input, a file, or --value.
 
@@ -157,7 +156,7 @@ async def _send(
     from ottla.cli.sending import Sending
     from ottla.client.producer.producer import AsyncProducer
 
-    async with connected_admin(place) as admin:
+    async with connected_admin(place, output) as admin:
         (await admin.describe_topics(topic)).raise_for_errors()
     given = {name: value for name, value in own.items() if value is not None}
     properties = place.properties(client_id="ottla-cli", max_block_ms=place.timeout_ms, **given)

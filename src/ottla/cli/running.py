@@ -25,6 +25,7 @@ import typer
 
 from ottla.cli.connecting import Target, WrongUsage
 from ottla.cli.output import Output
+from ottla.cli.waiting import NoBroker
 
 if TYPE_CHECKING:
     from ottla.client.admin import AsyncAdmin, Results
@@ -56,7 +57,7 @@ def run(work: Callable[[], Awaitable[bool | None]], output: Output, *, is_endles
     except (ConfigError, WrongUsage, ValueError) as error:
         tell_error(str(error), output)
         raise typer.Exit(WRONG) from None
-    except (OttlaError, CommandFailed) as error:
+    except (OttlaError, CommandFailed, NoBroker) as error:
         code = getattr(error, "code", getattr(error.__cause__, "code", None))
         tell_error(str(error), output, getattr(code, "name", None))
         raise typer.Exit(FAILED) from None
@@ -104,18 +105,23 @@ def run_admin(
     """Run a command that needs an admin client."""
 
     async def with_admin() -> bool | None:
-        async with connected_admin(target) as admin:
+        async with connected_admin(target, output) as admin:
             return await work(admin)
 
     run(with_admin, output, is_endless=is_endless)
 
 
 @contextlib.asynccontextmanager
-async def connected_admin(target: Target) -> AsyncIterator["AsyncAdmin"]:
+async def connected_admin(target: Target, output: Output) -> AsyncIterator["AsyncAdmin"]:
     """An admin client that is connected, or the error that says why not."""
+    from ottla.cli.waiting import Wait, watched
     from ottla.client.admin import AsyncAdmin
 
-    async with AsyncAdmin(config=target.admin_properties()) as admin:
+    admin = AsyncAdmin(config=target.admin_properties())
+    servers = tuple(admin.config.bootstrap_servers)
+    async with watched(Wait(servers, target.timeout_seconds, not target.is_timeout_typed), output):
+        await admin.start()
+    async with admin:
         yield admin
 
 
