@@ -23,18 +23,21 @@ from ottla.cli.running import connected_admin, run
 
 if TYPE_CHECKING:
     from ottla.cli.formats import Formatter
+    from ottla.cli.reading_notes import Silence
     from ottla.client.admin import AsyncAdmin
 
 READING = "What is read"
 WRITING = "How it is written"
 # A group waits for others before its members may read: only then can nothing have come.
 JOINING_SECONDS = 30.0
+# A topic that is deleted while it is read must not be there again because of that.
+_OWN = {"client_id": "ottla-cli", "allow_auto_create_topics": "false"}
 
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names, show_default=False)]
 StartOption = Annotated[
     str | None,
-    typer.Option("--from", "-o", metavar="PLACE", help=f"{EXPLANATION}.", rich_help_panel=READING),
+    typer.Option("--from", "-o", metavar="PLACE", help=f"Where to begin: {EXPLANATION}.", rich_help_panel=READING),
 ]
 UntilOption = Annotated[
     str | None,
@@ -45,7 +48,8 @@ LastOption = Annotated[
     typer.Option("--last", "-n", metavar="N", min=1, help="The newest N records.", rich_help_panel=READING),
 ]
 FollowOption = Annotated[
-    bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.", rich_help_panel=READING)
+    bool,
+    typer.Option("--follow", help="From the end on, what comes, until Ctrl-C.", rich_help_panel=READING),
 ]
 PartitionsOption = Annotated[
     str | None,
@@ -67,7 +71,7 @@ GroupOption = Annotated[
         "-g",
         metavar="ID",
         autocompletion=group_ids,
-        help="As a member of a group, from its offsets, committing what was written out.",
+        help="As a member of a group, until Ctrl-C: from its offsets, or the end; commits what was written out.",
         rich_help_panel=READING,
     ),
 ]
@@ -113,11 +117,16 @@ def consume(
     config_file: ConfigFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Write the records of a topic out: from the beginning to the end that it has now, unless told otherwise.
+    """Write the records of a topic out.
+
+    Without options: from the beginning to the end that the topic has now. With --follow: from the end on, what comes
+    from now on. With --group: from where the group stopped; a new group begins at the end. --from says otherwise.
 
     [bold]Examples[/bold]
 
         ottla consume orders
+
+        ottla consume orders --follow --from beginning
 
         ottla consume orders --last 10 --follow
 
@@ -125,7 +134,7 @@ def consume(
 
         ottla consume orders --from -5 -f 'partition %p offset %o: %k -> %s\\n'
 
-        ottla consume orders --group billing --count 100
+        ottla consume orders --group billing --from beginning
     """
     output = Output(json)
     place = target(bootstrap, settings, config_file, timeout)
@@ -158,6 +167,7 @@ class Plan:
         self.last = None if last is None else min(last, sys.maxsize)
         self.follow = follow
         self.idle_seconds = idle_seconds
+        self.starts_at_end_unasked = follow and start is None and last is None
         self.start = (END if follow else BEGINNING) if start is None else parse_position(start, now_ms)
         self.stop: Position | None = None if follow else END
         if until is not None:
@@ -195,10 +205,11 @@ async def _by_plan(
 ) -> None:
     from ottla.cli.positions import Span
     from ottla.cli.reading import planned_spans, read_last, read_spans
+    from ottla.cli.reading_notes import Silence, tell_start
     from ottla.cli.reset import bounds_of
     from ottla.client.consumer.consumer import AsyncConsumer
 
-    own: dict[str, object] = {"client_id": "ottla-cli", "enable_auto_commit": "false", "auto_offset_reset": "earliest"}
+    own: dict[str, object] = {"enable_auto_commit": "false", "auto_offset_reset": "earliest", **_OWN}
     if plan.last is not None:
         # Looking further back has to wait for the fetch that is already under way.
         own["fetch_max_wait_ms"] = 50
@@ -208,14 +219,17 @@ async def _by_plan(
         isolation = str(properties.get("isolation.level", "read_uncommitted"))
         wanted = await partitions_of(admin, topic, partitions)
         if plan.last is None:
-            spans = await planned_spans(admin, wanted, plan.start, plan.stop, isolation)
+            spans = await planned_spans(admin, wanted, plan.start, plan.stop, isolation, output)
+            if plan.starts_at_end_unasked:
+                tell_start(output, topic)
         else:
             bounds = await bounds_of(admin, wanted, None, isolation)
             newest = await read_last(consumer, bounds, plan.last)
             if not writer.write(newest) or not plan.follow:
                 return
             spans = {key: Span(bound.end, None) for key, bound in bounds.items()}
-        async for records in read_spans(consumer, spans, plan.idle_seconds):
+        silence = Silence(admin, topic, output)
+        async for records in read_spans(consumer, spans, plan.idle_seconds, silence):
             if not writer.write(records):
                 return
 
@@ -243,28 +257,32 @@ async def _as_member(
     output: Output,
 ) -> None:
     from ottla.cli.commits import Commits
+    from ottla.cli.reading_notes import Silence, tell_group_start
+    from ottla.cli.reset import bounds_of
     from ottla.client.config import ConsumerConfig, resolve
     from ottla.client.consumer.consumer import AsyncConsumer
 
-    if start not in (None, "beginning", "end"):
+    place_of_new = END if start is None else parse_position(start, 0)
+    if place_of_new not in (BEGINNING, END):
         raise WrongUsage("--from is beginning or end with --group, for where the group has no offset yet")
-    reset = "earliest" if start == "beginning" else "latest"
-    properties = place.properties(client_id="ottla-cli", group_id=group, auto_offset_reset=reset)
+    reset = "earliest" if place_of_new == BEGINNING else "latest"
+    properties = place.properties(group_id=group, auto_offset_reset=reset, **_OWN)
     asked = resolve(ConsumerConfig, config=properties)
-    async with connected_admin(place, output) as admin:
-        await partitions_of(admin, topic, None)
     bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties | {"enable.auto.commit": "false"})
-    async with bytes_consumer as consumer:
+    async with connected_admin(place, output) as admin, bytes_consumer as consumer:
+        bounds = await bounds_of(admin, await partitions_of(admin, topic, None), None)
+        committed = (await admin.list_group_offsets(group))[group]
+        tell_group_start(output, group, asked.auto_offset_reset, committed, bounds)
         interval = asked.auto_commit_interval_ms / 1000 if asked.enable_auto_commit else None
         commits = Commits(consumer, interval, place.timeout_seconds)
         consumer.subscribe([topic], listener=commits)
         try:
-            await _read_on(consumer, writer, commits, idle_seconds)
+            await _read_on(consumer, writer, commits, idle_seconds, Silence(admin, topic, output, group))
         finally:
             await commits.finish()
 
 
-async def _read_on(consumer: Any, writer: Writer, commits: Any, idle_seconds: float | None) -> None:
+async def _read_on(consumer: Any, writer: Writer, commits: Any, idle_seconds: float | None, silence: "Silence") -> None:
     """Until there is nothing more to write, or nothing came for `idle_seconds` since the group let it read."""
     from ottla.cli.reading import POLL_SECONDS, RECORDS_AT_ONCE
 
@@ -281,3 +299,5 @@ async def _read_on(consumer: Any, writer: Writer, commits: Any, idle_seconds: fl
         patience = 0.0 if is_reading else JOINING_SECONDS
         if not (records or begins) and idle_seconds is not None and waited >= idle_seconds + patience:
             return
+        if not records:
+            await silence.explain(consumer)

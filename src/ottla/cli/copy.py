@@ -189,11 +189,14 @@ async def _reading(job: Job, topic: str, output: Output) -> AsyncIterator[tuple[
     first = BEGINNING if job.choice.start is None else parse_position(job.choice.start, now_ms)
     last = END if job.choice.until is None else parse_position(job.choice.until, now_ms)
     properties = job.here.properties(
-        client_id="ottla-cli", enable_auto_commit="false", isolation_level="read_committed"
+        client_id="ottla-cli",
+        enable_auto_commit="false",
+        isolation_level="read_committed",
+        allow_auto_create_topics="false",
     )
     async with connected_admin(job.here, output) as admin:
         wanted = await partitions_of(admin, topic, job.choice.partitions)
-        spans = await planned_spans(admin, wanted, first, last, str(properties["isolation.level"]))
+        spans = await planned_spans(admin, wanted, first, last, str(properties["isolation.level"]), output)
     bytes_consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(config=properties)
     async with bytes_consumer as consumer:
         yield consumer, spans

@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ottla.cli.output import Output
 from ottla.cli.positions import Bounds, Position, Span, earlier_spans, last_spans, span_of
+from ottla.cli.reading_notes import Silence, tell_outside
 from ottla.cli.reset import bounds_of
 from ottla.client.types import TopicPartition
 
@@ -28,15 +30,24 @@ class Reader(Protocol):
 
 
 async def planned_spans(
-    admin: "AsyncAdmin", partitions: Sequence[TopicPartition], start: Position, stop: Position | None, isolation: str
+    admin: "AsyncAdmin",
+    partitions: Sequence[TopicPartition],
+    start: Position,
+    stop: Position | None,
+    isolation: str,
+    output: Output,
 ) -> dict[TopicPartition, Span]:
     bounds = await bounds_of(admin, partitions, start, isolation)
+    tell_outside(output, start, stop, bounds)
     stop_bounds = bounds if stop is None else await bounds_of(admin, partitions, stop, isolation)
     return {key: span_of(start, stop, bounds[key], stop_bounds[key]) for key in partitions}
 
 
 async def read_spans(
-    consumer: Reader, spans: Mapping[TopicPartition, Span], idle_seconds: float | None = None
+    consumer: Reader,
+    spans: Mapping[TopicPartition, Span],
+    idle_seconds: float | None = None,
+    silence: Silence | None = None,
 ) -> AsyncIterator[list[Any]]:
     """The records of these spans, in lists as they come; ends when all spans are read, or nothing came for
     `idle_seconds`. Offsets without records (transactions, compaction) are waited for no longer than until the consumer
@@ -54,6 +65,8 @@ async def read_spans(
         waited = 0.0 if records else waited + POLL_SECONDS
         if not records and idle_seconds is not None and waited >= idle_seconds:
             return
+        if not records and silence is not None:
+            await silence.explain(consumer)
         touched = {TopicPartition(record.topic, record.partition) for record in records} or set(open_spans)
         await _close_finished(consumer, open_spans, touched)
 
