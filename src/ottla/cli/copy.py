@@ -36,13 +36,19 @@ SourceArgument = Annotated[
     str,
     typer.Argument(
         metavar="FROM",
-        help="A topic, a .jsonl or .parquet file, or -.",
+        help="A topic; a .jsonl, .ndjson, .json or .parquet file; - for standard input.",
         autocompletion=topic_names,
         show_default=False,
     ),
 ]
 DestinationArgument = Annotated[
-    str, typer.Argument(metavar="TO", help="Likewise.", autocompletion=topic_names, show_default=False)
+    str,
+    typer.Argument(
+        metavar="TO",
+        help="A topic; such a file or a .csv file; - for standard output.",
+        autocompletion=topic_names,
+        show_default=False,
+    ),
 ]
 StartOption = Annotated[str | None, typer.Option("--from", "-o", metavar="PLACE", help=f"Of a topic: {EXPLANATION}.")]
 UntilOption = Annotated[str | None, typer.Option("--until", "-u", metavar="PLACE", help="Where to stop, likewise.")]
@@ -93,7 +99,7 @@ def copy(
 
         ottla cp orders orders.parquet
 
-        ottla cp orders orders.jsonl --from 24h
+        ottla cp orders orders.csv --from 24h
 
         ottla cp orders.jsonl orders-again
 
@@ -147,6 +153,8 @@ class Job:
     def check(self) -> None:
         """Refuse what cannot be meant, before anything is opened."""
         if isinstance(self.source, FilePlace):
+            if self.source.format is FileFormat.CSV:
+                raise WrongUsage(f"{self.source}: CSV is only written; copy from .jsonl, .ndjson, .json or .parquet")
             if isinstance(self.destination, FilePlace):
                 raise WrongUsage("a copy has a topic on at least one side; topic:NAME says that a name is a topic")
             if self.choice != Choice(None, None, None):
@@ -204,7 +212,7 @@ async def _reading(job: Job, topic: str, output: Output) -> AsyncIterator[tuple[
 
 async def _into_file(consumer: Any, spans: dict[TopicPartition, Span], place: FilePlace, bar: ProgressBar) -> None:
     from ottla.cli.reading import read_spans, read_tables
-    from ottla.cli.record_files import JsonSink, ParquetSink, path_of
+    from ottla.cli.record_files import ParquetSink, TextSink, path_of
 
     # A named pipe opens when somebody reads it, which may be never.
     if place.format is FileFormat.PARQUET:
@@ -213,7 +221,7 @@ async def _into_file(consumer: Any, spans: dict[TopicPartition, Span], place: Fi
                 tables.write(table)
                 bar.advance(table.num_rows, table.num_rows)
         return
-    with await in_daemon_thread(JsonSink, place.path) as sink:
+    with await in_daemon_thread(TextSink, place) as sink:
         async for records in read_spans(consumer, spans):
             sink.write(records)
             bar.advance(len(records), len(records))

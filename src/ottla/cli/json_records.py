@@ -44,12 +44,21 @@ class RecordToSend:
 
 def to_json(record: RecordLike, *, is_key_json: bool = False, is_value_json: bool = False) -> str:
     """One line, without its end."""
-    headers = ", ".join([f"[{_quoted(name)}, {_out(content, False)}]" for name, content in record.headers])
     return (
         f'{{"topic": {_quoted(record.topic)}, "partition": {record.partition}, "offset": {record.offset}, '
         f'"timestamp": {record.timestamp}, "key": {_out(record.key, is_key_json)}, '
-        f'"value": {_out(record.value, is_value_json)}, "headers": [{headers}]}}'
+        f'"value": {_out(record.value, is_value_json)}, "headers": {headers_json(record.headers)}}}'
     )
+
+
+def headers_json(headers: Sequence[Header]) -> str:
+    """A list of names and values."""
+    return "[" + ", ".join([f"[{_quoted(name)}, {_out(content, False)}]" for name, content in headers]) + "]"
+
+
+def base64_json(content: bytes) -> str:
+    """Bytes that are no text."""
+    return f'{{"{BASE64}": "{base64.b64encode(content).decode()}"}}'
 
 
 def from_json(line: str | bytes, key: bytes | None = None) -> RecordToSend:
@@ -121,7 +130,7 @@ def _out(content: bytes | None, is_json: bool) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        return f'{{"{BASE64}": "{base64.b64encode(content).decode()}"}}'
+        return base64_json(content)
     return (_unquoted(text) if is_json else None) or _quoted(text)
 
 

@@ -5,6 +5,7 @@
 | `orders`, `topic:orders`              | a topic                                                                  |
 | `orders.jsonl`, `.ndjson`, `.json`    | a file with a record in JSON a line                                      |
 | `orders.parquet`                      | a Parquet file                                                           |
+| `orders.csv`                          | a CSV file, which is only written                                        |
 | `-`                                   | standard input or output, in JSON lines                                  |
 | `file:records`, `data/records`        | a file with another name, in JSON lines                                  |
 """
@@ -15,12 +16,38 @@ from pathlib import Path
 
 from ottla.cli.connecting import WrongUsage
 
-_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-
 
 class FileFormat(Enum):
     JSON_LINES = "jsonl"
     PARQUET = "parquet"
+    CSV = "csv"
+
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_SUFFIXES = dict.fromkeys(_JSON_SUFFIXES, FileFormat.JSON_LINES) | {
+    ".parquet": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+}
+# Of other formats and of compressed files: JSON lines under such a name would mislead.
+_OTHER_SUFFIXES = frozenset(
+    [
+        ".arrow",
+        ".avro",
+        ".bz2",
+        ".feather",
+        ".gz",
+        ".lz4",
+        ".orc",
+        ".parq",
+        ".snappy",
+        ".tsv",
+        ".xls",
+        ".xlsx",
+        ".xz",
+        ".zip",
+        ".zst",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +82,11 @@ def parse_place(text: str) -> Place:
         return TopicPlace(rest)
     is_file = separator and kind == "file"
     path = Path(rest if is_file else text)
-    if path.suffix.lower() == ".parquet":
-        return FilePlace(path, FileFormat.PARQUET)
-    if is_file or path.suffix.lower() in _JSON_SUFFIXES or "/" in text:
-        return FilePlace(path, FileFormat.JSON_LINES)
-    return TopicPlace(text)
+    suffix = path.suffix.lower()
+    if suffix in _SUFFIXES:
+        return FilePlace(path, _SUFFIXES[suffix])
+    if not is_file and "/" not in text:
+        return TopicPlace(text)
+    if suffix in _OTHER_SUFFIXES:
+        raise WrongUsage(f"{text}: {suffix} is no format of ottla cp; there are {', '.join(sorted(_SUFFIXES))}")
+    return FilePlace(path, FileFormat.JSON_LINES)

@@ -1,4 +1,4 @@
-"""Files of records: JSON lines and Parquet, written and read in bounded portions."""
+"""Files of records: JSON lines and Parquet, written and read in bounded portions, and CSV, which is only written."""
 
 import contextlib
 import os
@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from ottla.cli.connecting import WrongUsage
+from ottla.cli.csv_records import CSV_HEAD, to_csv
 from ottla.cli.formats import RecordLike
 from ottla.cli.json_records import RecordToSend, to_json
 from ottla.cli.lines import LineFormat, Splitter, numbered, read_some
@@ -86,14 +87,23 @@ def _is_file(path: Path) -> bool:
     return stat.S_ISREG(mode)
 
 
-class JsonSink:
-    def __init__(self, path: Path | None) -> None:
+class TextSink:
+    """JSON lines, or CSV."""
+
+    def __init__(self, place: FilePlace) -> None:
+        path = place.path
+        self._line = to_csv if place.format is FileFormat.CSV else _json_line
         self._new = None if path is None else _NewFile(path)
         self._stream = sys.stdout.buffer if self._new is None else self._new.stream
         self._is_waited_for = self._new is None or not self._new.is_replaced
+        self._head = CSV_HEAD if place.format is FileFormat.CSV else ""
 
     def write(self, records: Sequence[RecordLike]) -> None:
-        write_all(self._stream, "".join([to_json(record) + "\n" for record in records]).encode())
+        self._write(self._head + "".join(map(self._line, records)))
+        self._head = ""
+
+    def _write(self, text: str) -> None:
+        write_all(self._stream, text.encode())
         if self._is_waited_for:
             self._stream.flush()
 
@@ -103,8 +113,14 @@ class JsonSink:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if kind is None and self._head:
+            self._write(self._head)
         if self._new is not None:
             self._new.__exit__(kind, error, traceback)
+
+
+def _json_line(record: RecordLike) -> str:
+    return to_json(record) + "\n"
 
 
 class ParquetSink:

@@ -1,5 +1,7 @@
 """`ottla cp`: where it writes to, what it reads from others, and how it ends in the middle."""
 
+import csv
+import io
 import json
 import os
 import threading
@@ -180,3 +182,33 @@ class TestParquetOfOthers:
         done = ottla("cp", str(file), orders, "--same-partitions", code=WRONG)
         assert told.replace("FILE", str(file)) in done.err
         assert len(done.err.splitlines()) == 1
+
+
+def test_csv_is_what_others_read(ottla: CommandLine, broker: TestBroker, topic: str, tmp_path: Path) -> None:
+    broker.create_topic(topic)
+    awkward = ["tea, green", 'a "b"', "two\nlines", "\r", "", " padded ", "é"]
+    for value in awkward:
+        broker.produce(topic, value, key="k,1", headers=[("source", "shop")])
+    broker.produce(topic, None, key=None)
+    broker.produce(topic, b"\xff")
+    ottla("cp", topic, str(tmp_path / "orders.csv"))
+    text = (tmp_path / "orders.csv").read_bytes().decode()
+    head, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert head == ["topic", "partition", "offset", "timestamp", "key", "value", "headers"]
+    assert [row[:3] for row in rows] == [[topic, "0", str(offset)] for offset in range(len(awkward) + 2)]
+    assert all(int(row[3]) > 1_700_000_000_000 for row in rows)
+    assert [row[5] for row in rows] == [*awkward, "", '{"base64": "/w=="}']
+    assert [(row[4], row[6]) for row in rows[:7]] == [("k,1", '[["source", "shop"]]')] * 7
+    lines = text.split("\n")
+    assert [line for line in lines if line.endswith(",,,")] == [lines[-3]]
+
+
+def test_csv_of_no_records_has_its_head(ottla: CommandLine, broker: TestBroker, topic: str, tmp_path: Path) -> None:
+    broker.create_topic(topic)
+    ottla("cp", topic, str(tmp_path / "orders.csv"))
+    assert (tmp_path / "orders.csv").read_text() == "topic,partition,offset,timestamp,key,value,headers\n"
+
+
+def test_csv_is_not_read(ottla: CommandLine, orders: str) -> None:
+    done = ottla("cp", "orders.csv", orders, code=WRONG)
+    assert done.err == "ottla: orders.csv: CSV is only written; copy from .jsonl, .ndjson, .json or .parquet\n"
