@@ -46,6 +46,7 @@ AnewOption = Annotated[
     bool, typer.Option("--anew", help="Forget where it was: begin with a snapshot, of these tables and this database.")
 ]
 
+_DATABASES = ("postgresql://", "postgres://", "sqlite:")
 # For what is under way when it is told to end. What is not committed by then is captured by the next one.
 _ENDING_SECONDS = 10.0
 
@@ -81,6 +82,8 @@ def capture(
         from ottla.capture.connector import Connector
         from ottla.capture.opening import open_source
 
+        if not database.startswith(_DATABASES):
+            raise WrongUsage(f"{database!r} is no database: write postgresql://user@host/name or sqlite:FILE")
         tables = [_table(one) for one in table]
         properties = cluster.properties(client_id=f"ottla-capture-{name}")
         try:

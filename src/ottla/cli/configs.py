@@ -1,5 +1,6 @@
 """`ottla configs`: settings of topics, brokers and groups."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +9,7 @@ from ottla.cli.connecting import (
     Bootstrap,
     ConfigFile,
     Json,
+    NotThere,
     Settings,
     Timeout,
     WrongUsage,
@@ -87,7 +89,7 @@ def describe(
     async def work(admin: "AsyncAdmin") -> None:
         wanted = parse_resource(resource)
         results = await admin.describe_configs(wanted, names=keys or None, include_documentation=documentation)
-        await _refuse_unknown(admin, wanted, set(keys or ()) - set(results[wanted]))
+        await refuse_unknown(admin, wanted, set(keys or ()) - set(results[wanted]))
         rows = [
             {
                 "key": entry.name,
@@ -106,20 +108,23 @@ def describe(
     run_admin(target(bootstrap, settings, config_file, timeout), output, work)
 
 
-async def _refuse_unknown(admin: "AsyncAdmin", resource: "ConfigResource", missing: set[str]) -> None:
+async def refuse_unknown(admin: "AsyncAdmin", resource: "ConfigResource", names: Collection[str]) -> None:
     """Say that a setting does not exist. The defaults of all brokers are listed only where they were changed: there,
     what is missing may well exist."""
     from difflib import get_close_matches
 
     from ottla.client.admin import ConfigResource
 
-    if not missing or resource == ConfigResource.all_brokers():
+    if not names or resource == ConfigResource.all_brokers():
         return
     known = sorted((await admin.describe_configs(resource))[resource])
+    missing = set(names) - set(known)
+    if not missing:
+        return
     unknown = min(missing)
     near = get_close_matches(unknown, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "--all shows those that there are"
-    raise WrongUsage(f"{resource} has no setting {unknown!r}: {hint}")
+    raise NotThere(f"{resource} has no setting {unknown!r}: {hint}")
 
 
 @app.command("alter")
@@ -165,7 +170,9 @@ def alter(
         changes |= {key: Subtract(value) for key, value in pairs(subtract, "--subtract")}
         if not changes:
             raise WrongUsage("nothing to change: give --set, --unset, --append or --subtract")
-        results = await admin.alter_configs({parse_resource(resource): changes}, validate_only=dry_run)
+        altered = parse_resource(resource)
+        await refuse_unknown(admin, altered, unset or ())
+        results = await admin.alter_configs({altered: changes}, validate_only=dry_run)
         return tell_results(output, results, "resource", "could be changed" if dry_run else "changed", lambda _: {})
 
     run_admin(target(bootstrap, settings, config_file, timeout), output, work)

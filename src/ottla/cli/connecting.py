@@ -67,7 +67,11 @@ Json = Annotated[
 
 
 class WrongUsage(Exception):
-    """What was asked for cannot be meant; the text says what could be."""
+    """What was asked for cannot be meant, on no cluster; the text says what could be."""
+
+
+class NotThere(Exception):
+    """What was named does not exist on this cluster, such as an unknown topic; the text says what does."""
 
 
 def pairs(

@@ -11,6 +11,7 @@ from ottla.cli.connecting import (
     Bootstrap,
     ConfigFile,
     Json,
+    NotThere,
     Settings,
     Target,
     Timeout,
@@ -243,7 +244,7 @@ async def partitions_of(admin: "AsyncAdmin", topic: str, chosen: str | None) -> 
     numbers = sorted(there) if chosen is None else sorted(parse_partitions(chosen))
     missing = [number for number in numbers if number not in there]
     if missing:
-        raise WrongUsage(f"{topic} has no partition {missing[0]}: it has 0 to {len(there) - 1}")
+        raise NotThere(f"{topic} has no partition {missing[0]}: it has 0 to {len(there) - 1}")
     return [TopicPartition(topic, number) for number in numbers]
 
 

@@ -12,6 +12,7 @@ from ottla.cli.connecting import (
     Bootstrap,
     ConfigFile,
     Json,
+    NotThere,
     Settings,
     Timeout,
     WrongUsage,
@@ -255,7 +256,7 @@ async def _reset(
     sizes = {name: len(topic.partitions) for name, topic in described.items()}
     partitions = chosen(committed, topics, sizes)
     if not partitions:
-        raise WrongUsage(f"group {group} has no offsets: name the topics with --topic")
+        raise NotThere(f"group {group} has no offsets: name the topics with --topic")
     moves = planned(committed, await bounds_of(admin, partitions, position), position, by)
     status = "moved" if apply else "would move"
     if apply:

@@ -1,5 +1,6 @@
 """`ottla lake`: what topics hold, as Parquet files."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from ottla.cli.connecting import (
     Json,
     Settings,
     Timeout,
+    WrongUsage,
     target,
 )
 from ottla.cli.output import Output
@@ -86,7 +88,7 @@ def show(lake: LakeArgument, json: Json = False) -> None:
 
     async def work() -> None:
         rows: dict[str, dict[str, object]] = {}
-        for file in _lake(lake).state().files.values():
+        for file in _existing(lake).state().files.values():
             row = rows.setdefault(file.topic, {"topic": file.topic, "records": 0, "files": 0, "size": 0})
             for name, more in (("records", file.rows), ("files", 1), ("size", file.size)):
                 row[name] = int(str(row[name])) + more
@@ -111,7 +113,7 @@ def compact_files(
     async def work() -> None:
         from ottla.pipelines.ingestion.compaction import compact
 
-        place = _lake(lake)
+        place = _existing(lake)
         saved = compact(place, least_files=least)
         deleted = len(place.vacuum())
         data = {"lake": lake, "fewer": saved, "deleted": deleted}
@@ -138,6 +140,14 @@ def keep_delta(lake: LakeArgument, json: Json = False) -> None:
         output.done(data, f"{lake} is a Delta table of {len(state.files)} files, at version {state.version}")
 
     run(work, output)
+
+
+def _existing(directory: str) -> "Lake":
+    """One that is not made by looking at it: a misspelt name is no empty lake."""
+    place = _lake(directory)
+    if not Path(directory).is_dir():
+        raise WrongUsage(f"there is no lake {directory}: ottla lake load makes one")
+    return place
 
 
 def _lake(directory: str) -> "Lake":

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.cli.connecting import WrongUsage
+from ottla.cli.connecting import NotThere
 from ottla.cli.positions import Bounds, Kind, Position, offset_of, parse_partitions
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 
@@ -51,7 +51,7 @@ def planned(
         if to is not None:
             new = offset_of(to, bound)
         elif current is None:
-            raise WrongUsage(f"{partition} has no offset that could be moved: give --to instead of --by")
+            raise NotThere(f"{partition} has no offset that could be moved: give --to instead of --by")
         else:
             new = min(max(current + (by or 0), bound.first), bound.end)
         moves.append(Move(partition, current, new, bound.end - new))
@@ -70,7 +70,7 @@ def chosen(committed: Iterable[TopicPartition], topics: list[str], sizes: Mappin
         parts = parse_partitions(numbers) if separator else frozenset(whole)
         outside = sorted(part for part in parts if part not in whole)
         if outside:
-            raise WrongUsage(f"{name} has no partition {outside[0]}: it has 0 to {sizes[name] - 1}")
+            raise NotThere(f"{name} has no partition {outside[0]}: it has 0 to {sizes[name] - 1}")
         wanted |= {TopicPartition(name, part) for part in parts}
     return sorted(wanted)
 

@@ -3,9 +3,10 @@
 | exit code | means                                                                                     |
 |-----------|-------------------------------------------------------------------------------------------|
 | 0         | done                                                                                      |
-| 1         | a broker refused something, or could not be reached; with many things, at least one; or   |
-|           | the work had to end in the middle, as at a wrong line or on a full disk                    |
-| 2         | the command or its settings are wrong; nothing was done                                   |
+| 1         | a broker refused something, does not have what was named, or could not be reached; with   |
+|           | many things, at least one; or the work had to end in the middle, as at a wrong line or on  |
+|           | a full disk                                                                               |
+| 2         | the command, its settings or its files are wrong, for any cluster; nothing was done       |
 | 130       | ended with Ctrl-C or SIGTERM before it was done                                           |
 """
 
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ottla.cli.connecting import Target, WrongUsage
+from ottla.cli.connecting import NotThere, Target, WrongUsage
 from ottla.cli.output import Output
 from ottla.cli.waiting import NoBroker
 
@@ -57,7 +58,7 @@ def run(work: Callable[[], Awaitable[bool | None]], output: Output, *, is_endles
     except (ConfigError, WrongUsage, ValueError) as error:
         tell_error(str(error), output)
         raise typer.Exit(WRONG) from None
-    except (OttlaError, CommandFailed, NoBroker) as error:
+    except (OttlaError, CommandFailed, NoBroker, NotThere) as error:
         code = getattr(error, "code", getattr(error.__cause__, "code", None))
         tell_error(str(error), output, getattr(code, "name", None))
         raise typer.Exit(FAILED) from None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from ottla.cli.connecting import WrongUsage
+from ottla.cli.connecting import NotThere, WrongUsage
 from ottla.cli.json_records import RecordToSend
 from ottla.cli.running import CommandFailed
 
@@ -57,7 +57,7 @@ class Sending:
                 failed = refusal
         if isinstance(failed, OttlaError):
             raise CommandFailed(f"{failed} ({self.count} records were acknowledged before)") from failed
-        if isinstance(failed, WrongUsage | ValueError | OSError) and self.count:
+        if isinstance(failed, WrongUsage | NotThere | ValueError | OSError) and self.count:
             raise CommandFailed(f"{failed} ({self.count} records were written before)") from failed
 
     async def check_partition(self, partition: int | None) -> None:
@@ -66,7 +66,7 @@ class Sending:
             return
         self._partitions = len(await self._producer.partitions_for(self._topic))
         if not 0 <= partition < self._partitions:
-            raise WrongUsage(f"{self._topic} has no partition {partition}: it has 0 to {self._partitions - 1}")
+            raise NotThere(f"{self._topic} has no partition {partition}: it has 0 to {self._partitions - 1}")
 
     async def send(self, record: RecordToSend) -> None:
         from ottla.client.errors import BufferFull

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.completion import topic_names
+from ottla.cli.configs import refuse_unknown
 from ottla.cli.connecting import (
     Bootstrap,
     ConfigFile,
@@ -253,6 +254,7 @@ def alter_topic(
         did = "could be changed" if dry_run else "changed"
         succeeded = True
         if changes:
+            await refuse_unknown(admin, ConfigResource.topic(name), unset or ())
             altered = await admin.alter_configs({ConfigResource.topic(name): changes}, validate_only=dry_run)
             told = Results({name: altered.errors.get(ConfigResource.topic(name))})
             succeeded = tell_results(output, told, "topic", f"settings {did}", lambda _: {})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.cli.connecting import WrongUsage
+from ottla.cli.connecting import NotThere
 from ottla.cli.lag import lags, total
 from ottla.cli.positions import BEGINNING, Bounds, Kind, Position
 from ottla.cli.reset import chosen, planned
@@ -44,7 +44,7 @@ def test_moves_to_a_place() -> None:
 def test_moves_by_a_number_stay_inside() -> None:
     committed = {FIRST: OffsetAndMetadata(15)}
     assert [planned(committed, {FIRST: Bounds(5, 20)}, None, by)[0].new for by in (-100, -3, 2, 100)] == [5, 12, 17, 20]
-    with pytest.raises(WrongUsage, match="orders-1 has no offset"):
+    with pytest.raises(NotThere, match="orders-1 has no offset"):
         planned(committed, {SECOND: Bounds(0, 1)}, None, 1)
 
 
@@ -53,5 +53,5 @@ def test_which_partitions_are_meant() -> None:
     assert chosen(committed, [], {}) == [FIRST, SECOND]
     assert chosen(committed, ["orders"], {"orders": 3}) == [FIRST, SECOND, THIRD]
     assert chosen(committed, ["orders:0,2"], {"orders": 3}) == [FIRST, THIRD]
-    with pytest.raises(WrongUsage, match="orders has no partition 3: it has 0 to 2"):
+    with pytest.raises(NotThere, match="orders has no partition 3: it has 0 to 2"):
         chosen(committed, ["orders:1-3"], {"orders": 3})

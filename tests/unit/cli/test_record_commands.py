@@ -72,6 +72,20 @@ def test_how_they_are_written(ottla: CommandLine, orders: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "partition"),
+    [
+        (["consume", "TOPIC", "--partitions", "7"], 7),
+        (["produce", "TOPIC", "-v", "a", "-p", "99"], 99),
+        (["produce", "TOPIC", "-v", '{"value": 1, "partition": 2}', "--json"], 2),
+    ],
+)
+def test_a_partition_that_is_not_there(ottla: CommandLine, orders: str, arguments: list[str], partition: int) -> None:
+    done = ottla(*(orders if one == "TOPIC" else one for one in arguments), code=FAILED)
+    assert done.err == f"ottla: {orders} has no partition {partition}: it has 0 to 1\n"
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["consume", "TOPIC", "--json", "-f", "%s"], "either --json or --format"),
@@ -79,7 +93,6 @@ def test_how_they_are_written(ottla: CommandLine, orders: str) -> None:
         (["consume", "TOPIC", "--last", "3", "--from", "end"], "either --last, or --from and --until"),
         (["consume", "TOPIC", "--from", "soon"], "is no place in a topic"),
         (["consume", "TOPIC", "--from", "0001-01-01"], "is no place in a topic"),
-        (["consume", "TOPIC", "--partitions", "7"], "has no partition 7: it has 0 to 1"),
         (["consume", "TOPIC", "--group", "g", "--until", "end"], "do not go with --group"),
         (["consume", "TOPIC", "--group", "g", "--from", "5"], "--from is beginning or end with --group"),
         (["produce", "TOPIC", "-v", "a", "-l", "file"], "either --value or --file"),
@@ -91,8 +104,6 @@ def test_how_they_are_written(ottla: CommandLine, orders: str) -> None:
         (["produce", "TOPIC", "-v", "{}", "--json"], "line 1: the field 'value' is missing"),
         (["produce", "TOPIC", "-v", "a", "-z", "zip"], "compression.type"),
         (["produce", "TOPIC", "-v", "a", "--acks", "2"], "acks"),
-        (["produce", "TOPIC", "-v", "a", "-p", "99"], "has no partition 99: it has 0 to 1"),
-        (["produce", "TOPIC", "-v", '{"value": 1, "partition": 2}', "--json"], "has no partition 2: it has 0 to 1"),
         (["cp", "a.jsonl", "b.jsonl"], "a topic on at least one side"),
         (["cp", "TOPIC", "TOPIC"], "cannot be copied into itself"),
         (["cp", "a.jsonl", "TOPIC", "--from", "end"], "are about topics"),
