@@ -13,6 +13,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    # Commands and groups below inherit it.
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command("broker")(broker.run)
 app.command("cluster")(cluster.run)

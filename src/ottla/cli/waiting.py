@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
 from ottla.cli.output import Output
@@ -81,6 +81,13 @@ class _Watch:
                 scope.reschedule(loop.time())
                 return
             await asyncio.sleep(_PROBE_SECONDS)
+
+
+async def nobody_listens(servers: Iterable[str]) -> bool:
+    """Whether all of these addresses refuse a connection now."""
+    from ottla.client.config import parse_address
+
+    return all([await _refusal(parse_address(server)) is not None for server in servers])
 
 
 async def _refusal(address: Address) -> str | None:

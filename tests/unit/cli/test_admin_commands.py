@@ -1,8 +1,12 @@
 """`ottla topics`, `configs`, `groups` and `cluster` as a user meets them."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from tests.peers.paths import REPOSITORY
 from tests.unit.cli.command_line import CommandLine
 
 from ottla.testing import TestBroker
@@ -244,3 +248,24 @@ def test_every_command_has_examples_that_name_it(ottla: CommandLine, command: li
     assert "Examples" in shown
     assert f"ottla {' '.join(command)}" in shown
     assert "--bootstrap-server" in shown
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_completion_prints_names_and_nothing_else(
+    broker: TestBroker, topic: str, tmp_path: Path, *, is_there: bool
+) -> None:
+    """No broker there, or settings that clients warn about: it happens while somebody types."""
+    broker.create_topic(topic)
+    settings = tmp_path / "client.properties"
+    servers = broker.bootstrap_servers if is_there else "127.0.0.1:1"
+    settings.write_text(f"bootstrap.servers={servers}\nacks=1\n")
+    typed = {"COMP_WORDS": f"ottla consume {topic}", "COMP_CWORD": "2", "_OTTLA_COMPLETE": "complete_bash"}
+    environment = {**os.environ, **typed, "PYTHONPATH": str(REPOSITORY / "src"), "OTTLA_CLIENT_CONFIG": str(settings)}
+    program = "import sys; sys.argv[0] = 'ottla'; from ottla.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.stderr) == ([topic] if is_there else [], "")
+
+
+@pytest.mark.parametrize("command", [[], ["topics"], ["topics", "list"], ["broker"], ["cp"], ["groups", "lag"]])
+def test_the_short_way_to_help(ottla: CommandLine, command: list[str]) -> None:
+    assert ottla(*command, "-h").out == ottla(*command, "--help").out
