@@ -9,9 +9,10 @@
 | `uuid`    | uuid.UUID       | its text                                                         |
 | `json`    | what JSON has   | UTF-8, no spaces                                                 |
 
-A serializer is any callable `(topic, value) -> bytes | None`, a deserializer `(topic, data) -> value`; both are named
-by strings or Python's types as well: `key_serializer="int"`, `value_serializer=str`. None stays None: a record without
-a key, or a tombstone, is never serialized.
+A serializer is any callable `(value) -> bytes | None` or `(topic, value) -> bytes | None`, a deserializer the same with
+the data in place of the value; `serializer_calls` says which is called how. Both are named by strings or Python's types
+as well: `key_serializer="int"`, `value_serializer=str`. None stays None: a record without a key, or a tombstone, is
+never serialized.
 """
 
 import json
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.client.errors import ConfigError, SerializationError
+from ottla.client.serializer_calls import refuse_class, with_topic
 
 Serializer = Callable[[str, Any], bytes | None]
 Deserializer = Callable[[str, bytes], Any]
@@ -107,8 +109,10 @@ def _find(given: Any, known: dict[str, Any], what: str) -> Any:
     name = _name_of(given)
     if name in known:
         return known[str(name)]
-    if callable(given) and not isinstance(given, type):
-        return given
+    if isinstance(given, type):
+        refuse_class(given, what)
+    elif callable(given):
+        return with_topic(given, what)
     raise ConfigError(f"{what}: a callable or one of {', '.join(sorted(known))} expected, {given!r} came")
 
 
@@ -129,7 +133,13 @@ def serialize(serializer: Serializer | None, topic: str, value: Any, what: str) 
     if serializer is None or value is None:
         return value
     try:
-        return serializer(topic, value)
+        made = serializer(topic, value)
+        if isinstance(made, str):
+            raise SerializationError(
+                f"{topic}: the {what}_serializer returned a str, and bytes are expected: encode it, as in "
+                f'`lambda {what}: json.dumps({what}).encode()`, or write {what}_serializer="json" or "str"'
+            )
+        return made
     except SerializationError:
         raise
     except Exception as error:
