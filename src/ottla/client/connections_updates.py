@@ -50,6 +50,7 @@ class Updates:
         self._ask = ask
         self._listeners: list[Changed] = [replaced]
         self._watched: dict[str, int] = {}
+        self._missing: set[str] = set()
         self._fresh: dict[str, None] = {}
         self._wants_all_topics = False
         self._is_due = True
@@ -211,6 +212,7 @@ class Updates:
         if not answer.brokers:
             raise BrokerUnavailable("the broker knows of no brokers yet")
         known = learned(self.known, answer, only_some_topics=only_fresh)
+        self._note_missing(known)
         self._rebootstraps = False
         self._last_answer = loop.time()
         self._failing_since = float("inf")
@@ -219,6 +221,16 @@ class Updates:
         forgotten = [name for name in told if name not in self._watched]
         self._replace(without_topics(known, forgotten))
         self._tell_waiters(None)
+
+    def _note_missing(self, known: Known) -> None:
+        """Say once of a topic that it is not there, and when it came."""
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        missing = {name for name in self._watched if known.errors.get(name) == code}
+        for name in sorted(missing - self._missing):
+            logger.info("topic %s does not exist: it is asked for again until it does", name)
+        for name in sorted(name for name in self._missing - missing if name in known.cluster.topics):
+            logger.info("topic %s exists now", name)
+        self._missing = missing
 
     def _must_rebootstrap(self) -> bool:
         if self._config.metadata_recovery_strategy != "rebootstrap":

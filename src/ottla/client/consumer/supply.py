@@ -13,6 +13,7 @@ from ottla.client.consumer.attention import Attention
 from ottla.client.consumer.commits import OffsetStore
 from ottla.client.consumer.fetcher import Fetcher, FetchPlan
 from ottla.client.consumer.lookups import OffsetLookup, ask_epochs, grouped, judge
+from ottla.client.consumer.notices import Resets
 from ottla.client.consumer.positions import Assignment, PartitionState, Phase, Position
 from ottla.client.consumer.prefetch import Prefetch
 from ottla.client.consumer.settings import FetchSettings
@@ -62,6 +63,7 @@ class Supply:
         self._request_timeout_seconds = request_timeout_seconds
         self._api_timeout_seconds = api_timeout_seconds
         self.lookup = OffsetLookup(network, clock, is_read_committed=settings.is_read_committed)
+        self._resets = Resets(settings.reset.name)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._is_kicked = False
@@ -254,8 +256,10 @@ class Supply:
                 )
             )
         elif state.next_offset == state.fetch_offset:
+            offset = state.fetch_offset
             self._prefetch.drop(state)
             self.reset(state)
+            self._resets.begin(state.topic_partition, offset, state.version)
         else:
             self._retry_later([state])
 
@@ -298,8 +302,11 @@ class Supply:
                 self._retry_later([state])
             elif answer.offset == NO_OFFSET:
                 # Nothing is that young: what comes next will be.
+                before = state.version
                 state.need_reset(OffsetSpec.LATEST)
+                self._resets.go_on(state.topic_partition, before, state.version)
             else:
+                self._resets.end(state.topic_partition, state.version, answer.offset)
                 self._stand(state, Position(answer.offset, answer.leader_epoch))
         if moved:
             self._network.request_update()

@@ -302,6 +302,7 @@ class Driver(ABC):
     async def _assign(self, partitions: frozenset[TopicPartition]) -> None:
         self._changed()
         await self._guarded(self._rebalancing.assign(partitions))
+        self._wanted.note_share(self.group_id, self._member.owned)
 
     async def _release(self) -> None:
         """Give back everything: in good order, if the group still knows us."""

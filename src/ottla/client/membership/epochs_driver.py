@@ -86,6 +86,8 @@ class EpochMembership(Driver):
             await self._learn_names()
             change = member.reconciliation(self._names)
             if change is None:
+                if not member.target:
+                    self._wanted.note_share(self.group_id, member.owned)
                 return
             self._is_reconciling = True
             try:

@@ -1,14 +1,19 @@
 """What a consumer is subscribed to, as names of topics that exist or may exist."""
 
+import logging
 import re
+from collections.abc import Collection
 
 from ottla.client.cluster import Cluster, TopicInfo
 from ottla.client.errors import BrokerUnavailable
 from ottla.client.membership.assignors.model import java_order
 from ottla.client.membership.interface import Topics
 from ottla.client.network import Network
+from ottla.client.types import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.regex import RegexError, compile_regex
+
+logger = logging.getLogger(__name__)
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
@@ -25,6 +30,7 @@ class Wanted:
         self._exclude_internal_topics = exclude_internal_topics
         self._watched: frozenset[str] = frozenset()
         self._before_pattern: Cluster | None = None
+        self._is_idle = False
 
     def set(self, topics: Topics | None) -> None:
         self.topics = topics
@@ -35,6 +41,17 @@ class Wanted:
         if is_pattern:
             self._network.request_update()
         self.watch(topics if isinstance(topics, frozenset) else frozenset())
+
+    def note_share(self, group_id: str, owned: Collection[TopicPartition]) -> None:
+        """Say once, each time that the group leaves this member without partitions, that it has none."""
+        if not owned and not self._is_idle:
+            topics = self.topics
+            logger.info(
+                "group %s gives this consumer no partitions of %s: other members read them all, or there are none",
+                group_id,
+                topics.pattern if isinstance(topics, re.Pattern) else ", ".join(sorted(topics or ())),
+            )
+        self._is_idle = not owned
 
     def resolve_here(self) -> None:
         """The broker does not take expressions."""
