@@ -20,7 +20,8 @@ Sockets are this package's own, read and written when the loop says that they ar
 (the proactor of Windows) cannot run a client.
 
 Brokers have the numbers of the cluster. Bootstrap servers, whose numbers are not known, have -1, -2 ...; the
-coordinator of a group has a connection of its own, and a number for it (`broker_of` in `network` tells the broker's).
+coordinator of a group has a connection of its own, and so have questions that must not wait behind a fetch. Each has a
+number for it (`broker_of` in `network` tells the broker's).
 """
 
 import asyncio
@@ -36,7 +37,7 @@ from ottla.client.connections_opening import Opening
 from ottla.client.connections_updates import Updates
 from ottla.client.connections_wire import Connection
 from ottla.client.errors import BrokerUnavailable, ClientClosed, InvalidAnswer
-from ottla.client.network import Answer, CoordinatorKind, broker_of
+from ottla.client.network import Answer, CoordinatorKind, broker_of, question_link
 from ottla.client.security.guard import Guard
 from ottla.protocol.message import Request
 from ottla.protocol.messages.api_versions import ApiVersionsResponse
@@ -56,8 +57,17 @@ class Connections:
     cluster = await connections.updated(Cluster(), 10.0)
     """
 
-    def __init__(self, config: ClientConfig, *, clock: Clock | None = None, ids: IdSource | None = None) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        has_long_polls: bool = False,
+    ) -> None:
+        """`has_long_polls`: what is in flight may be a fetch that waits for records, and questions go beside it."""
         self.config = config
+        self._has_long_polls = has_long_polls
         self._ids = ids or SystemIds()
         self._request_timeout = config.request_timeout_ms / 1000
         self._retry = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._ids)
@@ -145,6 +155,11 @@ class Connections:
         if connection is None:
             return cast(Answer, await link.ask(request, timeout_seconds, max_version))
         return cast(Answer, await connection.ask(request, timeout_seconds, max_version))
+
+    async def ask_beside(self, node_id: int, request: Request, answer: type[Answer]) -> Answer:
+        link = self._links.get(node_id) or self._link_to(node_id)
+        beside = self._beside(node_id) if link.in_flight else link
+        return cast(Answer, await beside.ask(request, None, None))
 
     def ask_now(self, node_id: int, request: Request, *, max_version: int | None = None) -> Promise[Any] | None:
         link = self._links.get(node_id)
@@ -245,7 +260,16 @@ class Connections:
         can_begin_again = self.config.metadata_recovery_strategy == "rebootstrap" or not links
         if can_begin_again and all(link.connection is None and link.failures for link in links):
             links += self._bootstrap_links()
-        return links + [link for number, link in self._links.items() if link.connection and broker_of(number) != number]
+        links += [link for number, link in self._links.items() if link.connection and broker_of(number) != number]
+        if not self._has_long_polls or not any(link.in_flight for link in links):
+            return links
+        free = [link for link in links if not link.in_flight and (link.connection or not link.failures)]
+        return free or [self._beside(node_id) for node_id in self.cluster.nodes]
+
+    def _beside(self, node_id: int) -> Link:
+        """The other connection to a broker; the usual one where no other can be made."""
+        beside = self._link_to(question_link(node_id))
+        return self._link_to(node_id) if beside.failures else beside
 
     def _bootstrap_links(self) -> list[Link]:
         return [self._link_to(node_id) for node_id in self._bootstrap]

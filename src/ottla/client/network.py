@@ -21,8 +21,19 @@ waits for records. What `coordinator` answers for a group is this minus the brok
 `ask` takes it like any other number."""
 
 
+QUESTION_LINK = 2**32 - 1
+"""Questions to a broker that a fetch waits at, too: it answers the requests of a connection in turn."""
+
+
+def question_link(node_id: int) -> int:
+    """The number of another connection to the same broker."""
+    return QUESTION_LINK - node_id
+
+
 def broker_of(node_id: int) -> int:
-    """The number of the broker behind what `coordinator` answered; any other number is one already."""
+    """The number of the broker behind that of a connection; any other number is one already."""
+    if node_id > COORDINATOR_LINK:
+        return QUESTION_LINK - node_id
     return COORDINATOR_LINK - node_id if node_id > COORDINATOR_LINK // 2 else node_id
 
 
@@ -94,6 +105,11 @@ class Network(Protocol):
         """One request to one broker, in the newest version that both sides have, that can carry it and that is not
         above `max_version`. Requests to the same broker are pipelined and answered in their order. `request.timeout.ms`
         where no time is given."""
+        ...
+
+    async def ask_beside(self, node_id: int, request: Request, answer: type[Answer]) -> Answer:
+        """The same on another connection where the usual one owes an answer: that may be a fetch, which waits for
+        records."""
         ...
 
     def ask_now(self, node_id: int, request: Request, *, max_version: int | None = None) -> Promise[Any] | None:

@@ -85,8 +85,6 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         **settings: Any,
     ) -> None:
         self.config: ConsumerConfig = resolve(ConsumerConfig, bootstrap_servers, config, settings)
-        if self.config.interceptor_classes:
-            raise ConfigError("interceptor.classes has no effect in a consumer: call them where records are used")
         for name, given in (("key", self.config.key_deserializer), ("value", self.config.value_deserializer)):
             deserializer_of(given, f"{name}.deserializer")
         self._parts = parts or Parts()
@@ -107,7 +105,7 @@ class AsyncConsumer(OffsetQueries, Tables, Generic[Key, Value]):
         self._check_usable()
         network = self._parts.network
         if network is None:
-            connections = Connections(self.config)
+            connections = Connections(self.config, has_long_polls=True)
             connections.start()
             network = connections
         self._loop = asyncio.get_running_loop()

@@ -122,7 +122,7 @@ class OffsetLookup:
             topics=list(topics.values()),
             timeout_ms=int((timeout_seconds or 30.0) * 1000),
         )
-        response = await self._network.ask(node_id, request, ListOffsetsResponse)
+        response = await self._network.ask_beside(node_id, request, ListOffsetsResponse)
         found: dict[TopicPartition, Found] = {}
         moved = ""
         for topic in response.topics:
@@ -176,7 +176,7 @@ async def ask_epochs(
             )
         )
     request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(topics.values()))
-    response = await network.ask(node_id, request, OffsetForLeaderEpochResponse)
+    response = await network.ask_beside(node_id, request, OffsetForLeaderEpochResponse)
     return {TopicPartition(topic.topic, one.partition): one for topic in response.topics for one in topic.partitions}
 
 

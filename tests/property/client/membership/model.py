@@ -125,6 +125,9 @@ class ModelNetwork:
             raise BrokerUnavailable("the connection broke")
         return cast(Answer, found)
 
+    async def ask_beside(self, node_id: int, request: Request, answer: type[Answer]) -> Answer:
+        return await self.ask(node_id, request, answer)
+
     def ask_now(self, node_id: int, request: Request, *, max_version: int | None = None) -> Promise[Any] | None:
         return None
 
