@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -96,7 +97,11 @@ class Sending:
 
     async def _finish(self) -> None:
         """Wait for what is not acknowledged yet."""
-        await self._producer.flush()
+        from ottla.client.errors import Undelivered
+
+        # What failed is raised below, with what was acknowledged before it counted.
+        with suppress(Undelivered):
+            await self._producer.flush()
         while self._open:
             await self._settle_first()
 

@@ -8,10 +8,12 @@ OttlaError
   InvalidAnswer          what came back is no answer of Kafka's protocol
   InvalidRequest         what was asked for cannot be written in Kafka's protocol
   AuthenticationFailed   TLS or SASL
-  SerializationError     a key or value that the serializer, deserializer or schema does not take
+  SerializationError     a key or value that the serializer, deserializer or schema does not take; WrongType (a
+                         TypeError too) where a part of a record is of a type that is not taken
   BufferFull             `buffer.memory` was full for `max.block.ms`
   Unfinished             a wait with a timeout ended first; what was waited for goes on
   DeliveryTimeout        not acknowledged within `delivery.timeout.ms`: it may or may not be in the log
+  Undelivered            `flush` or `close`: records failed, and nobody looked at their deliveries
   SomeFailed             a call about many things, several of which failed; `errors` has them by name
   TransactionError       a call that does not fit the state; MustAbort, TransactionAborted
   ConsumerError          PollIntervalExceeded, NoOffset, CommitFailed, CorruptBatch, LogTruncated, NotAssigned,
@@ -68,6 +70,10 @@ class SerializationError(OttlaError):
     """A key or a value could not be turned into bytes, or bytes could not be turned into one."""
 
 
+class WrongType(SerializationError, TypeError):
+    """A part of a record is of a type that is not taken: the text says which are."""
+
+
 class BufferFull(OttlaError):
     """There was no room in `buffer.memory` within `max.block.ms`: records are sent faster than brokers take them."""
 
@@ -76,6 +82,22 @@ class BufferFull(OttlaError):
 
 class DeliveryTimeout(OttlaError):
     """A record was not acknowledged within `delivery.timeout.ms`. It may be in the log, or not."""
+
+
+class Undelivered(OttlaError):
+    """Records were not delivered, and nobody looked at their deliveries. `count` says how many, `cause` is the error
+    of the first."""
+
+    def __init__(self, count: int, cause: Exception) -> None:
+        super().__init__(
+            f"{count} {'record was' if count == 1 else 'records were'} not delivered: {cause}. To handle each failure, "
+            "await what send() returned, call its result(), or give send() an on_delivery callback"
+        )
+        self.count = count
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Undelivered, (self.count, self.cause)
 
 
 class SomeFailed(OttlaError):

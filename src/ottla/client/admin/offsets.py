@@ -9,6 +9,7 @@ from ottla.client.admin.call import Outcomes
 from ottla.client.admin.failures import failure
 from ottla.client.admin.results import Results
 from ottla.client.errors import InvalidRequest, OttlaError
+from ottla.client.times import milliseconds_of
 from ottla.client.types import OffsetAndTimestamp, TopicPartition
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -126,8 +127,8 @@ def _milliseconds(spec: OffsetSpec | int | datetime) -> int:
     if isinstance(spec, datetime):
         if spec.tzinfo is None:
             raise InvalidRequest(f"{spec}: a datetime needs a time zone, such as datetime.now(UTC)")
-        return int(spec.timestamp() * 1000)
-    if not isinstance(spec, OffsetSpec) and spec < 0:
+        return milliseconds_of(spec)
+    if not isinstance(spec, OffsetSpec) and (not isinstance(spec, int) or spec < 0):
         raise InvalidRequest(f"{spec}: a time is in milliseconds since 1970; OffsetSpec has EARLIEST, LATEST ...")
     return int(spec)
 

@@ -1,11 +1,12 @@
 """What users may hand in for partitions, offsets and times, turned into what is meant."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 from ottla.client.consumer._twin import Record
 from ottla.client.errors import ConfigError
+from ottla.client.times import milliseconds_of
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 
 Amount = TypeVar("Amount")
@@ -73,7 +74,8 @@ def offsets_to_commit(given: Committable) -> dict[TopicPartition, OffsetAndMetad
 def milliseconds(given: Time) -> int:
     """A time as Kafka stamps records: milliseconds since the epoch. A datetime without a zone is local time."""
     if isinstance(given, datetime):
-        return int(given.astimezone(UTC).timestamp() * 1000)
+        return milliseconds_of(given)
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return given
-    raise ConfigError(f"a time is a datetime or milliseconds since 1970, not {given!r}")
+    hint = ": of seconds, write int(seconds * 1000)" if isinstance(given, float) else ""
+    raise ConfigError(f"a time is a datetime or milliseconds since 1970 as an int, not {given!r}{hint}")

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
+from datetime import datetime
 from typing import Any
 
 from ottla.client.types import RecordMetadata
@@ -29,6 +30,7 @@ class RecordBuffer:
 
 class Delivery:
     timestamp: int
+    callback: Callable[[RecordMetadata | None, Exception | None], object] | None
     def __init__(self, batch: RecordBuffer, index: int, timestamp: int = -1) -> None: ...
     @property
     def batch(self) -> Any: ...
@@ -73,6 +75,7 @@ class Appender:
     clock: Clock | None
     rouse: Callable[[], None] | None
     later: Callable[[Callable[[], None]], object] | None
+    failures: Any
     refuses: bool
     ignores_keys: bool
     is_timer_set: bool
@@ -98,7 +101,7 @@ class Appender:
         value: Any = None,
         key: Any = None,
         headers: Any = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         partition: int | None = None,
         on_delivery: Callable[[RecordMetadata | None, Exception | None], object] | None = None,
     ) -> Delivery: ...

@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memmove
 from libc.time cimport time_t
 
 from ottla.client.producer import faults
+from ottla.client.producer.arguments import number, stamp
 from ottla.client.types import RecordMetadata
 
 cdef extern from "pythread.h" nogil:

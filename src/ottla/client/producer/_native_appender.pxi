@@ -68,7 +68,8 @@ cdef class Appender:
     - `pause()` gives what to await when `pause_at` bytes were appended;
     - `refuse()` raises, while `refuses` is set; `wake()` makes the loop look; `seal(batch)` compresses a closed batch;
     - `rouse()`, where there is one, says that somebody waits for a record from now on;
-    - `later(work)`, while there is one, has the loop do what must be done in its own thread.
+    - `later(work)`, while there is one, has the loop do what must be done in its own thread;
+    - `failures`, where there are any, counts the failed records that nobody looked at.
 
     `placing_thread` is the thread that puts in records which were taken before, while it does: that a topic is not
     open, or that no others are taken by now, does not concern those.
@@ -77,7 +78,7 @@ cdef class Appender:
     cdef readonly dict topics
     cdef readonly dict active
     cdef readonly dict incomplete
-    cdef public object make_batch, choose, unknown, full, refuse, wake, seal, pause, clock, rouse, later
+    cdef public object make_batch, choose, unknown, full, refuse, wake, seal, pause, clock, rouse, later, failures
     cdef public int64_t pause_at
     cdef public bint refuses, ignores_keys, is_timer_set, is_hungry, is_waking, seals_early
     cdef public int64_t available_bytes
@@ -168,7 +169,7 @@ cdef class Appender:
             key = _as_bytes(key, "key")
         if headers:
             pairs = _header_pairs(headers)
-        stamp = self._now_ms() if timestamp is None else _number(timestamp, "timestamp")
+        stamp = self._now_ms() if timestamp is None else _stamp(timestamp)
         if partition is not None:
             if wanted < 0:
                 raise faults.negative_partition(wanted)
@@ -214,7 +215,7 @@ cdef class Appender:
         delivery._index = batch.record_count - 1
         delivery.timestamp = stamp
         if on_delivery is not None:
-            delivery._callback = on_delivery
+            delivery.callback = on_delivery
             if batch.deliveries is None:
                 batch.deliveries = []
             PyList_Append(batch.deliveries, delivery)

@@ -55,10 +55,17 @@ cdef object _as_bytes(object data, str what):
 
 
 cdef int64_t _number(object value, str what) except? -1:
+    """Floats are no numbers here: C would cut off what is behind the point."""
+    if type(value) is not int:
+        value = number(value, what)
     try:
         return value
-    except (TypeError, OverflowError):
+    except OverflowError:
         raise faults.not_a_number(what, value) from None
+
+
+cdef int64_t _stamp(object value) except? -1:
+    return _number(value if type(value) is int else stamp(value), "timestamp")
 
 
 cdef inline int64_t _bytes_size(object data):
@@ -252,7 +259,7 @@ cdef class Delivery:
     cdef object _batch
     cdef int32_t _index
     cdef readonly int64_t timestamp
-    cdef object _callback
+    cdef readonly object callback
 
     def __init__(self, batch, int32_t index, int64_t timestamp=-1):
         self._batch = batch
@@ -294,7 +301,7 @@ cdef class Delivery:
             batch = self._find()
         if batch.written is not None:
             return self._metadata(batch.written)
-        error = batch.error_at(self._index)
+        error = batch.look_at(self._index)
         if error is not None:
             raise error.with_traceback(None)
         return self.metadata()
@@ -316,7 +323,7 @@ cdef class Delivery:
         if not batch.is_done:
             batch.wait(self, timeout)
             batch = self._find()
-        return batch.error_at(self._index)
+        return batch.look_at(self._index)
 
     def metadata(self):
         """Where the record was written, of a delivery that is done and did not fail."""
@@ -345,8 +352,8 @@ cdef class Delivery:
 
     def settle(self):
         """Call what `send` was given as `on_delivery`."""
-        callback = self._callback
-        self._callback = None
+        callback = self.callback
+        self.callback = None
         if callback is None:
             return
         batch = self._find()
@@ -380,8 +387,8 @@ def settle_written(RecordBuffer batch, str topic, int32_t partition, int64_t bas
     cdef object callback
     cdef int64_t offset, timestamp
     for delivery in batch.deliveries:
-        callback = delivery._callback
-        delivery._callback = None
+        callback = delivery.callback
+        delivery.callback = None
         if callback is None:
             continue
         offset = -1 if base_offset < 0 else base_offset + delivery._index

@@ -18,8 +18,9 @@ from ottla.client.producer._pure_records import (
     header_pairs,
     most_bytes,
     murmur2,
-    number,
 )
+from ottla.client.producer.arguments import number
+from ottla.client.producer.arguments import stamp as stamp_of
 
 __all__ = [
     "Appender",
@@ -101,6 +102,7 @@ class Appender:
         self.clock: Any = None
         self.rouse: Any = None
         self.later: Any = None
+        self.failures: Any = None
         self.refuses = self.ignores_keys = self.is_timer_set = self.is_waking = self.seals_early = False
         self.is_hungry = True
         self.available_bytes = buffer_bytes
@@ -160,7 +162,7 @@ class Appender:
             return unknown
         value, key = as_bytes(value, "value"), as_bytes(key, "key")
         pairs = header_pairs(headers) if headers else []
-        stamp = self._now_ms() if timestamp is None else number(timestamp, "timestamp")
+        stamp = self._now_ms() if timestamp is None else stamp_of(timestamp)
         picked, is_sticky = self._pick(known, key, partition)
         whole = most_bytes(key, value, pairs)
         if HEADER_BYTES + whole > self.record_limit_bytes:

@@ -1,6 +1,5 @@
 """The plain twin of the records of a batch and of the delivery of one record."""
 
-import operator
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
@@ -37,16 +36,6 @@ def as_bytes(data: Any, what: str) -> bytes | None:
         return bytes(memoryview(data))
     except TypeError:
         raise faults.not_bytes(what, data) from None
-
-
-def number(value: Any, what: str) -> int:
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise faults.not_a_number(what, value) from None
-    if not -(2**63) <= found < 2**63:
-        raise faults.not_a_number(what, value)
-    return found
 
 
 def header_pairs(headers: Any) -> Pairs:
@@ -135,16 +124,16 @@ class RecordBuffer:
 class Delivery:
     """What becomes of one record: `result()` waits for it in a thread, `await` in a coroutine."""
 
-    __slots__ = ("_batch", "_callback", "_index", "timestamp")
+    __slots__ = ("_batch", "_index", "callback", "timestamp")
 
     def __init__(self, batch: Any, index: int, timestamp: int = -1) -> None:
         self._batch = batch
         self._index = index
-        self._callback: Callable[[RecordMetadata | None, Exception | None], object] | None = None
+        self.callback: Callable[[RecordMetadata | None, Exception | None], object] | None = None
         self.timestamp = timestamp
 
     def on_delivery(self, callback: Callable[[RecordMetadata | None, Exception | None], object]) -> None:
-        self._callback = callback
+        self.callback = callback
         if self._batch.deliveries is None:
             self._batch.deliveries = []
         self._batch.deliveries.append(self)
@@ -185,7 +174,7 @@ class Delivery:
         return self.metadata()
 
     def exception(self, timeout: float | None = None) -> Exception | None:
-        error: Exception | None = self._waited(timeout).error_at(self._index)
+        error: Exception | None = self._waited(timeout).look_at(self._index)
         return error
 
     def metadata(self) -> RecordMetadata:
@@ -203,7 +192,7 @@ class Delivery:
 
     def settle(self) -> None:
         """Call what `send` was given as `on_delivery`."""
-        callback, self._callback = self._callback, None
+        callback, self.callback = self.callback, None
         if callback is None:
             return
         batch = self._find()

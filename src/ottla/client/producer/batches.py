@@ -181,6 +181,9 @@ class Batch(WaitingRecords):
     def fail(self, error: OttlaError, record_errors: Mapping[int, str] | None = None) -> None:
         self.error = error
         self.record_errors = record_errors or {}
+        failures = self.owner.failures
+        if failures is not None:
+            self.unseen = failures.add(self.count, error, self.deliveries or (), list(self.listeners))
         self._end()
         self._tell()
 

@@ -357,8 +357,9 @@ class Engine:
                 while any(batch.serial <= last for batch in list(self.appender.incomplete)):
                     await self._next_turn()
         except TimeoutError:
-            left = sum(batch.count for batch in list(self.appender.incomplete))
-            raise Unfinished(f"not flushed within {timeout} s: {left} records are still on their way") from None
+            left = self.unknown_topics.record_count + sum(batch.count for batch in list(self.appender.incomplete))
+            still = "1 record is still on its way" if left == 1 else f"{left} records are still on their way"
+            raise Unfinished(f"not flushed within {timeout} s: {still}") from None
         finally:
             self._flushes -= 1
             self.metrics.flush_seconds += self._clock.monotonic() - started
@@ -380,7 +381,7 @@ class Engine:
             if self.fatal is None and not self.is_forked and self._loop is not None:
                 await self.flush(timeout)
         except Unfinished as unfinished:
-            logger.warning("closed too early: %s", unfinished)
+            logger.info("closed too early: %s", unfinished)
         finally:
             self.unknown_topics.give_up_all(error)
             self.sender.fail_all(error)

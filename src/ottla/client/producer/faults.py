@@ -1,6 +1,6 @@
 """What is wrong with a record, said in the same words by the native code and by its pure twin."""
 
-from ottla.client.errors import ConfigError, OttlaError, RecordTooLarge, SerializationError
+from ottla.client.errors import ConfigError, OttlaError, RecordTooLarge, SerializationError, WrongType
 from ottla.protocol.errors import ErrorCode
 
 
@@ -10,7 +10,16 @@ def not_bytes(what: str, came: object) -> OttlaError:
 
 
 def not_a_number(what: str, came: object) -> OttlaError:
-    return SerializationError(f"{what}: a whole number of 64 bits expected, {came!r} came")
+    kind = SerializationError if isinstance(came, int) else WrongType
+    return kind(f"{what}: a whole number of 64 bits expected, {came!r} came")
+
+
+def not_a_time(came: object) -> OttlaError:
+    hint = "; of seconds, as time.time() has them, write int(seconds * 1000)" if isinstance(came, float) else ""
+    return WrongType(
+        f"timestamp: milliseconds since 1970 as an int, or a datetime, expected, {came!r} of type "
+        f"{type(came).__name__} came{hint}"
+    )
 
 
 def header_name(came: object) -> OttlaError:

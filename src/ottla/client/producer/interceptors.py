@@ -6,6 +6,7 @@ An interceptor may have `on_send(record) -> record`, which may hand back another
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ottla.client.producer.waiting import call
@@ -23,7 +24,7 @@ class OutgoingRecord(NamedTuple):
     value: Any = None
     key: Any = None
     headers: Any = None
-    timestamp: int | None = None
+    timestamp: int | datetime | None = None
     partition: int | None = None
 
 
@@ -48,12 +49,27 @@ class Interceptors:
     def acknowledging(self, on_delivery: OnDelivery | None) -> OnDelivery:
         """A callback that tells the interceptors first, then the user's own."""
 
-        def tell(metadata: RecordMetadata | None, error: Exception | None) -> None:
-            for one in self._given:
-                see = getattr(one, "on_acknowledgement", None)
-                if see is not None:
-                    call(see, metadata, error, told="an interceptor failed in on_acknowledgement")
-            if on_delivery is not None:
-                on_delivery(metadata, error)
+        return _Acknowledging(self._given, on_delivery)
 
-        return tell
+
+class _Acknowledging:
+    __slots__ = ("_interceptors", "on_delivery")
+
+    def __init__(self, interceptors: tuple[object, ...], on_delivery: OnDelivery | None) -> None:
+        self._interceptors = interceptors
+        self.on_delivery = on_delivery
+
+    def __call__(self, metadata: RecordMetadata | None, error: Exception | None) -> None:
+        for one in self._interceptors:
+            see = getattr(one, "on_acknowledgement", None)
+            if see is not None:
+                call(see, metadata, error, told="an interceptor failed in on_acknowledgement")
+        if self.on_delivery is not None:
+            self.on_delivery(metadata, error)
+
+
+def is_watched(callback: OnDelivery | None) -> bool:
+    """Whether the user gave a callback: interceptors alone do not handle what fails."""
+    if isinstance(callback, _Acknowledging):
+        callback = callback.on_delivery
+    return callback is not None

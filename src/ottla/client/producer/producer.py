@@ -1,9 +1,11 @@
 """The face of the producer for programs that have an event loop."""
 
+import asyncio
 import os
 import weakref
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from ottla.client.closing import Closing
@@ -14,6 +16,7 @@ from ottla.client.errors import ConfigError, TransactionError
 from ottla.client.network import Network
 from ottla.client.producer.batches import Delivery
 from ottla.client.producer.engine import Engine
+from ottla.client.producer.failures import UnseenFailures, add_to
 from ottla.client.producer.interceptors import Interceptors, OnDelivery, OutgoingRecord
 from ottla.client.producer.partitions import Partitioner
 from ottla.client.producer.tables import TableDelivery, TableSending
@@ -25,7 +28,6 @@ from ottla.runtime import Clock, IdSource
 from ottla.runtime.real import SystemClock, SystemIds, ThreadExecutor
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from typing_extensions import TypeVar
 
     # Without serializers, keys and values are bytes; before Python 3.13 only type checkers can be told.
@@ -38,6 +40,7 @@ else:
     Value = TypeVar("Value")
 
 _WORKERS = 2
+_INTERRUPTED_SECONDS = 1.0
 _alive: "weakref.WeakSet[AsyncProducer[Any, Any]]" = weakref.WeakSet()
 
 
@@ -83,6 +86,9 @@ class AsyncProducer(Generic[Key, Value]):
         ids = ids or SystemIds()
         self._network = network or Connections(self.config, ids=ids)
         self.engine = Engine(self.config, self._network, clock or SystemClock(), ids, self._executor)
+        self._failures = UnseenFailures(clock or SystemClock())
+        if self.engine.transactions is None:
+            self.engine.appender.failures = self._failures
         self._tables = TableSending(self.engine, self._executor)
         self.drain = self.engine.appender.drain  # type: ignore[method-assign]  # straight into native code, as `send`
         self._closing = Closing()
@@ -104,8 +110,10 @@ class AsyncProducer(Generic[Key, Value]):
         """Send what is there, wait for it for at most `timeout` seconds, abort an open transaction, and disconnect.
 
         Records that are still on their way by then fail with ClientClosed. A second call waits for the first.
+        Raises Undelivered, when all is closed, where records failed and nobody looked at their deliveries.
         """
         await self._closing.once(lambda: self._close(timeout), timeout)
+        self._failures.raise_unseen()
 
     async def _close(self, timeout: float | None) -> None:
         transactions = self.engine.transactions
@@ -119,9 +127,22 @@ class AsyncProducer(Generic[Key, Value]):
     async def __aenter__(self) -> Self:
         return await self.start()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        # After an error nobody wants to wait for brokers that may be the reason for it.
-        await self.close(None if kind is None else self.config.request_timeout_ms / 1000)
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            await self.close()
+            return
+        try:
+            await self.close(self.closing_seconds(error))
+        except Exception as failure:
+            add_to(error, failure)
+
+    def closing_seconds(self, error: BaseException) -> float:
+        """How long to wait for brokers after an error, which they may be the reason for; hardly at all after a Ctrl-C
+        or a cancellation, and only where a broker is connected, which may acknowledge what it has."""
+        if isinstance(error, Exception):
+            return self.config.request_timeout_ms / 1000
+        is_connected = any(self._network.is_open(number) for number in list(self._network.cluster.nodes))
+        return _INTERRUPTED_SECONDS if is_connected else 0.0
 
     # Records.
 
@@ -131,14 +152,14 @@ class AsyncProducer(Generic[Key, Value]):
         value: Value | None = None,
         key: Key | None = None,
         headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """Put a record into the batch of its partition, and give the `Delivery` to await.
 
         The partition is the given one, or what the partitioner picks: by the key, the same as Java's client; without a
-        key, one after the other, a batch each. `timestamp` is in milliseconds; now, if there is none.
+        key, one after the other, a batch each. `timestamp` is in milliseconds, or a datetime; now, if there is none.
         `on_delivery(metadata, error)` is called in the loop's thread, one of the two None, in the order of the records
         of a partition.
 
@@ -169,16 +190,19 @@ class AsyncProducer(Generic[Key, Value]):
     async def send_table(
         self,
         topic: str,
-        table: "pa.Table | pa.RecordBatch",
+        table: Any,
         *,
         key: str | None = None,
         value: str | None = None,
         headers: str | None = None,
-        timestamp: str | int | None = None,
+        timestamp: str | int | datetime | None = None,
         partition: str | int | None = None,
         batch_bytes: int | None = None,
     ) -> TableDelivery:
-        """Send the rows of an Arrow table, without a Python object for a row; returns when all are in the buffer.
+        """Send the rows of a table, without a Python object for a row; returns when all are in the buffer.
+
+        A table is one of Arrow, a frame of pandas (its index is left out) or polars, or whatever else has
+        `__arrow_c_stream__`.
 
         `key`, `value`, `headers`, `timestamp` and `partition` name columns; the last two may be numbers, for all rows.
         Keys and values are binary or string columns; a row without a partition goes where its key sends it. Without
@@ -207,8 +231,16 @@ class AsyncProducer(Generic[Key, Value]):
         return self.engine.appender.drain()
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything that was put in so far, and wait until it is acknowledged or has failed."""
+        """Send everything that was put in so far, and wait until it is acknowledged or has failed.
+
+        Raises Undelivered, once, where records failed and nobody looked at their deliveries: awaited them, asked them
+        for a result or gave `send` a callback. In a transaction, `commit_transaction` raises instead.
+        """
         await self.engine.flush(timeout)
+        if self._failures:
+            # Tasks that were begun together with this one may be about to look.
+            await asyncio.sleep(0)
+            self._failures.raise_unseen()
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, with their leaders; UnknownTopic when there is none within `max.block.ms`."""

@@ -3,13 +3,16 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Generator, Iterator
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client.errors import ConfigError, OttlaError, SerializationError
 from ottla.client.producer import faults
+from ottla.client.producer.arguments import number, stamp
 from ottla.client.producer.batches import HEADER_BYTES, Batch, Delivery
 from ottla.client.producer.engine import Engine
+from ottla.client.producer.frames import as_arrow, is_arrow
 from ottla.client.producer.partitions import TopicQueues
 from ottla.client.producer.table_rows import ANY_PARTITION, EncodedBatch, TablePlan, encode_slice, plan_columns
 from ottla.protocol.errors import KafkaError
@@ -68,7 +71,11 @@ class TableDelivery:
             for batch in self._leaves():
                 if not batch.is_done:
                     batch.wait(Delivery(batch, 0), timeout)
-        return next((batch.error for batch in self._leaves() if batch.error is not None), None)
+        failed = [batch for batch in self._leaves() if batch.error is not None]
+        for batch in failed:
+            if batch.unseen is not None:
+                batch.unseen.look_at_all()
+        return failed[0].error if failed else None
 
     def result(self, timeout: float | None = None) -> TableMetadata:
         """Where the rows were written; raises what kept some of them from being written."""
@@ -97,16 +104,22 @@ class TableSending:
     async def send(
         self,
         topic: str,
-        table: "pa.Table | pa.RecordBatch",
+        table: Any,
         *,
         key: str | None,
         value: str | None,
         headers: str | None,
-        timestamp: str | int | None,
+        timestamp: str | int | datetime | None,
         partition: str | int | None,
         batch_bytes: int | None,
     ) -> TableDelivery:
         engine = self._engine
+        if timestamp is not None and not isinstance(timestamp, str):
+            timestamp = stamp(timestamp)
+        if partition is not None and not isinstance(partition, str):
+            partition = number(partition, "partition")
+        if not is_arrow(table):
+            table = await self._executor.run(as_arrow, table)
         rest = plan_columns(
             table.schema, key=key, value=value, headers=headers, timestamp=timestamp, partition=partition
         )

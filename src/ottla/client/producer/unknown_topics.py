@@ -21,9 +21,11 @@ from ottla.client.cluster import Cluster, TopicInfo
 from ottla.client.errors import BrokerUnavailable, BufferFull, OttlaError, error_of
 from ottla.client.network import Network
 from ottla.client.producer import faults
-from ottla.client.producer._pure_records import as_bytes, header_pairs, most_bytes, number
+from ottla.client.producer._pure_records import as_bytes, header_pairs, most_bytes
 from ottla.client.producer._twin import twin
+from ottla.client.producer.arguments import number, stamp
 from ottla.client.producer.idle_topics import IdleTopics
+from ottla.client.producer.interceptors import is_watched
 from ottla.client.producer.partitions import TopicQueues
 from ottla.client.producer.waiting import Delivery, WaitingRecords, call
 from ottla.protocol.errors import ErrorCode
@@ -54,7 +56,7 @@ def as_kept(arguments: tuple[Any, ...], now_ms: int) -> tuple[tuple[Any, ...], i
     topic, value, key, headers, timestamp, partition, on_delivery = arguments
     value, key = as_bytes(value, "value"), as_bytes(key, "key")
     pairs = header_pairs(headers) if headers else []
-    timestamp = now_ms if timestamp is None else number(timestamp, "timestamp")
+    timestamp = now_ms if timestamp is None else stamp(timestamp)
     if partition is not None and not callable(partition):
         partition = number(partition, "partition")
         if partition < 0:
@@ -124,6 +126,10 @@ class UnknownTopics:
     @property
     def names(self) -> list[str]:
         return sorted(self._topics)
+
+    @property
+    def record_count(self) -> int:
+        return sum(len(topic.records) for topic in self._topics.values())
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -310,9 +316,12 @@ class UnknownTopics:
             appender.placing_thread = 0
         topic.moved[record.place] = (delivery.batch, delivery.index)
 
-    def _fail_one(self, topic: _Topic, record: _Record, error: OttlaError) -> None:
+    def _fail_one(self, topic: _Topic, record: _Record, error: OttlaError, is_awaited: bool) -> None:
         failed = WaitingRecords(self._appender)
         failed.error = error
+        failures = self._appender.failures
+        if failures is not None and not is_awaited and not is_watched(record.arguments[6]):
+            failed.unseen = failures.add(1, error)
         failed.is_done = True
         assert topic.moved is not None
         topic.moved[record.place] = (failed, 0)
@@ -339,9 +348,10 @@ class UnknownTopics:
         topic.tell_listeners()
 
     def _fail(self, topic: _Topic, records: list[_Record], error: OttlaError) -> None:
+        awaited = {delivery.index for delivery, _ in list(topic.listeners) if delivery.batch is topic}
         for record in records:
             self._appender.available_bytes += record.size_bytes
-            self._fail_one(topic, record, error)
+            self._fail_one(topic, record, error, record.place in awaited)
 
     def _give_up(self, topic: _Topic, error: OttlaError) -> None:
         records, topic.records = topic.records, []

@@ -4,10 +4,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Generator
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import Unfinished
 from ottla.client.producer._twin import twin
+
+if TYPE_CHECKING:
+    from ottla.client.producer.failures import FailedRecords
 
 logger = logging.getLogger(__name__)
 
@@ -18,16 +22,24 @@ Listener = Callable[[Delivery], object]
 class WaitingRecords(twin.RecordBuffer):
     """Records, or their places, that somebody waits for. `moved` tells where they went, one by one."""
 
-    __slots__ = ("error", "listeners", "owner")
+    __slots__ = ("error", "listeners", "owner", "unseen")
 
     def __init__(self, owner: "twin.Appender") -> None:
         super().__init__()
         self.owner = owner
         self.error: Exception | None = None
         self.listeners: list[tuple[Delivery, Listener]] = []
+        # Of records that failed: which of them nobody has looked at.
+        self.unseen: FailedRecords | None = None
 
     def error_at(self, index: int) -> Exception | None:
         return self.error
+
+    def look_at(self, index: int) -> Exception | None:
+        """The same for a caller who asks: from then on, the record is looked at."""
+        if self.unseen is not None:
+            self.unseen.look_at(index)
+        return self.error_at(index)
 
     def add_listener(self, delivery: Delivery, callback: Listener) -> None:
         """Call it in the loop's thread when the record is done, at once if it is. For any thread."""
@@ -68,8 +80,13 @@ class WaitingRecords(twin.RecordBuffer):
             raise Unfinished("this is the thread of the producer's event loop: await the delivery")
         is_over = threading.Lock()
         is_over.acquire()
-        self.add_listener(delivery, lambda _: is_over.release())
+
+        def release(_: Delivery) -> None:
+            is_over.release()
+
+        self.add_listener(delivery, release)
         if not is_over.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            _forget(delivery, release)
             raise Unfinished(f"not done within {timeout} s: the record is still on its way, wait again")
 
     def future(self, delivery: Delivery) -> Generator[Any, None, None]:
@@ -89,7 +106,17 @@ class WaitingRecords(twin.RecordBuffer):
                 loop.call_soon_threadsafe(resolve)
 
         self.add_listener(delivery, wake)
-        yield from future
+        try:
+            yield from future
+        except BaseException:
+            _forget(delivery, wake)
+            raise
+
+
+def _forget(delivery: Delivery, listener: Listener) -> None:
+    """Who waited has given up: what becomes of the record is not looked at any more."""
+    with suppress(ValueError):
+        delivery.batch.listeners.remove((delivery, listener))
 
 
 def call(callback: Callable[..., object], *arguments: object, told: str = "a delivery callback failed") -> None:

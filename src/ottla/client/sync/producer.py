@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, Self
 
 from ottla.client.producer.batches import Delivery
+from ottla.client.producer.failures import add_to
 from ottla.client.producer.interceptors import OnDelivery
 from ottla.client.producer.producer import AsyncProducer, Key, Value
 from ottla.client.sync.life import ended, started
@@ -46,7 +48,8 @@ class Producer(Generic[Key, Value]):
         """Send what is there, wait for it for at most `timeout` seconds, abort an open transaction, and disconnect.
 
         Records that are still on their way by then fail with ClientClosed. May be called twice, also while another
-        thread is at it: both wait until it is done.
+        thread is at it: both wait until it is done. Raises Undelivered, when all is closed, where records failed and
+        nobody looked at their deliveries.
         """
         ended(self._thread, self._finalizer, self._client.close, timeout)
 
@@ -56,8 +59,13 @@ class Producer(Generic[Key, Value]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After an error nobody wants to wait for brokers that may be the reason for it.
-        self.close(None if kind is None else self._client.config.request_timeout_ms / 1000)
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close(self._client.closing_seconds(error))
+        except Exception as failure:
+            add_to(error, failure)
 
     def send(
         self,
@@ -65,14 +73,14 @@ class Producer(Generic[Key, Value]):
         value: Value | None = None,
         key: Key | None = None,
         headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """Put a record into the batch of its partition, and give its `Delivery`: `result()` waits for it.
 
         The partition is the given one, or what the partitioner picks: by the key, the same as Java's client; without a
-        key, one after the other, a batch each. `timestamp` is in milliseconds; now, if there is none.
+        key, one after the other, a batch each. `timestamp` is in milliseconds, or a datetime; now, if there is none.
         `on_delivery(metadata, error)` is called in the producer's own thread, one of the two None.
 
         Waits for room in `buffer.memory` for at most `max.block.ms`, then raises BufferFull. Raises SerializationError

@@ -146,8 +146,10 @@ class Reporter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._producer.close()
-        self._admin.close()
+        try:
+            self._producer.__exit__(kind, error, trace)
+        finally:
+            self._admin.close()
 
     def report(self, queries: "Iterable[StreamingQuery]", stopped: Collection[str] = ()) -> list[Progress]:
         """Few questions, to Spark and to the brokers: it is done every second, and for many queries. `stopped` are the

@@ -12,12 +12,13 @@ The columns are those of Spark's connector, and as there, others are not looked 
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from ottla.client.errors import ConfigError, SerializationError
+from ottla.client.errors import ConfigError, SerializationError, Undelivered
 from ottla.spark.memory import keep_freed_memory
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class RowSender:
 
     def finish(self) -> None:
         """Wait until all of it is acknowledged."""
-        self._producer.flush()
+        # What failed is raised below, as it is.
+        with suppress(Undelivered):
+            self._producer.flush()
         self._settle(everything=True)
 
     def _settle(self, *, everything: bool) -> None:

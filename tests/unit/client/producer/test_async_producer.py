@@ -16,6 +16,7 @@ from ottla.client.errors import (
     ConfigError,
     ForkedClient,
     OttlaError,
+    Undelivered,
     Unfinished,
 )
 from ottla.client.producer.batches import Delivery
@@ -141,7 +142,7 @@ def test_flush_gives_up_waiting_in_time_and_can_be_called_again(ottla: TestBroke
             await producer.send("t", b"first")
             ottla.faults.error("PRODUCE", "NOT_ENOUGH_REPLICAS", times=None)
             producer.send("t", b"second")
-            with pytest.raises(Unfinished, match="1 records"):
+            with pytest.raises(Unfinished, match="1 record is"):
                 await producer.flush(0.05)
             ottla.faults.clear()
             await producer.flush(20)
@@ -158,7 +159,8 @@ def test_close_fails_what_it_does_not_wait_for(ottla: TestBroker) -> None:
         await producer.send("t", b"first")
         ottla.faults.error("PRODUCE", "NOT_ENOUGH_REPLICAS", times=None)
         delivery = producer.send("t", b"second")
-        await producer.close(0.05)
+        with pytest.raises(Undelivered, match="1 record was not delivered"):
+            await producer.close(0.05)
         await producer.close()
         with pytest.raises(ClientClosed, match="closed"):
             producer.send("t", b"third")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.errors import DeliveryTimeout, NotAuthorized, OttlaError
+from ottla.client.errors import DeliveryTimeout, NotAuthorized, OttlaError, Undelivered
 from ottla.client.producer.producer import AsyncProducer
 from ottla.testing import TestBroker
 
@@ -114,7 +114,8 @@ def test_a_refused_batch_leaves_no_gap_for_those_after_it(ottla: TestBroker) -> 
             await producer.send("t", b"first")
             ottla.faults.error("PRODUCE", "INVALID_RECORD")
             deliveries = [producer.send("t", b"%06d" % number) for number in range(200)]
-            await producer.flush()
+            with pytest.raises(Undelivered):
+                await producer.flush()
             return [delivery.exception() for delivery in deliveries]
 
     errors = asyncio.run(run())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.errors import ClientClosed, OttlaError, Unfinished
+from ottla.client.errors import ClientClosed, OttlaError, Undelivered, Unfinished
 from ottla.client.producer.batches import Batch, Delivery
 from ottla.client.producer.producer import AsyncProducer
 from ottla.records import Codec
@@ -27,7 +27,8 @@ def test_close_gives_up_records_that_are_being_compressed(ottla: TestBroker, cod
         deliveries = [producer.send("t", os.urandom(500_000)) for _ in range(12)]
         with pytest.raises(Unfinished):
             await producer.flush(0.001)
-        await producer.close(0.0)
+        with pytest.raises(Undelivered):
+            await producer.close(0.0)
         return deliveries
 
     assert {type(delivery.exception()) for delivery in asyncio.run(run())} == {ClientClosed}
@@ -72,7 +73,8 @@ def test_an_answer_that_cannot_be_carried_out_fails_its_records_at_once(
             sender: Any = producer.engine.sender
             sender._metrics = _Failing(sender._metrics)
             deliveries = [producer.send("t", b"lost from sight") for _ in range(2)]
-            await producer.flush(PATIENCE_SECONDS)
+            with pytest.raises(Undelivered, match="2 records"):
+                await producer.flush(PATIENCE_SECONDS)
             for delivery in deliveries:
                 with pytest.raises(OttlaError, match=r"answer of broker .*counted by nothing"):
                     await delivery

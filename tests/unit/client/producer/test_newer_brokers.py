@@ -2,9 +2,10 @@
 
 import asyncio
 
+import pytest
 from tests.unit.client.rogue import LOOPBACK, NODE_ID, Asked, Rogue, rogue
 
-from ottla.client.errors import BrokerError
+from ottla.client.errors import BrokerError, Undelivered
 from ottla.client.producer.producer import AsyncProducer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import (
@@ -46,7 +47,8 @@ def test_an_error_that_has_no_name_here_is_told_at_once_with_its_number() -> Non
             broker.metadata = lambda asked: with_topic(broker)
             async with AsyncProducer(broker.address, enable_idempotence=False) as producer:
                 delivery = producer.send("t", b"refused")
-                await producer.flush(20)
+                with pytest.raises(Undelivered, match="code 9999"):
+                    await producer.flush(20)
                 error = delivery.exception()
                 assert isinstance(error, BrokerError)
                 assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR

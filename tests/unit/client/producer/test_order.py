@@ -14,7 +14,7 @@ from ottla import AsyncAdmin
 from ottla.client.cluster import Cluster
 from ottla.client.config import ProducerConfig, resolve
 from ottla.client.connections import Connections
-from ottla.client.errors import ClientClosed
+from ottla.client.errors import ClientClosed, Undelivered
 from ottla.client.producer.producer import AsyncProducer
 from ottla.client.producer.tables import TableSending
 from ottla.runtime.real import SystemIds
@@ -103,7 +103,8 @@ def test_a_table_comes_behind_records_that_wait_for_room(ottla: TestBroker) -> N
             gate.opened.set()
             await _all_that_need_not_wait()
             # Flushes stand for the timer, which does not notice that the clock was moved.
-            await producer.flush()
+            with pytest.raises(Undelivered, match="records for other-0"):
+                await producer.flush()
             table = await sending
             last = producer.send("t", b"4")
             await producer.flush()
@@ -117,7 +118,8 @@ def test_a_table_that_waits_for_records_before_it_ends_with_the_producer(ottla: 
     async def run() -> None:
         async with _producer_without_room(ottla, MovableClock()) as (producer, _, first):
             sending = await _begun(producer.send_table("t", TABLE, value="value"))
-            await producer.close(0)
+            with pytest.raises(Undelivered):
+                await producer.close(0)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 for waiting in (sending, first):
                     with pytest.raises(ClientClosed, match="was closed"):
@@ -130,9 +132,10 @@ def test_a_flush_ends_with_the_producer(ottla: TestBroker) -> None:
     async def run() -> None:
         async with _producer_without_room(ottla, MovableClock()) as (producer, _, first):
             flushing = await _begun(producer.flush())
-            await producer.close(0)
+            closing = asyncio.ensure_future(producer.close(0))
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await flushing
+                told = await asyncio.gather(flushing, closing, return_exceptions=True)
+            assert sum(isinstance(one, Undelivered) for one in told) == 1
             assert first.done()
 
     asyncio.run(run())

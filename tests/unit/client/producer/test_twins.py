@@ -1,16 +1,18 @@
 """The compiled twin and the plain one put the same records into the same batches."""
 
 from collections import deque
+from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.examples import examples
 
-from ottla.client.errors import OttlaError
+from ottla.client.errors import OttlaError, WrongType
 from ottla.client.producer import _pure
 from ottla.client.producer._twin import IS_NATIVE, twin
 from ottla.records import binary_column
@@ -256,3 +258,17 @@ def test_memory_that_is_looked_at_stays_until_nobody_does(module: ModuleType) ->
     also_seen.release()
     buffer.append(9, b"key", b"again")
     assert bytes(buffer.view()).endswith(b"again\0")
+
+
+@pytest.mark.parametrize("module", TWINS)
+def test_a_timestamp_is_milliseconds_or_a_datetime(module: ModuleType) -> None:
+    stage = _Stage(module, 1000)
+    moment = datetime(2024, 5, 1, 0, 0, 0, 1999, tzinfo=UTC)
+    given: Any
+    for given in (moment, 1_714_521_600_001, np.int64(1_714_521_600_001)):
+        assert stage.appender.append("t", b"v", None, None, given).timestamp == 1_714_521_600_001
+    for given in (1_714_521_600.5, 5.0, "5"):
+        with pytest.raises(WrongType, match="milliseconds since 1970 as an int, or a datetime"):
+            stage.appender.append("t", b"v", None, None, given)
+    with pytest.raises(WrongType, match="partition: a whole number"):
+        stage.appender.append("t", b"v", None, None, None, 1.5)

@@ -19,8 +19,10 @@ from ottla.client.errors import (
     ConfigError,
     OttlaError,
     SerializationError,
+    Undelivered,
     Unfinished,
     UnknownTopic,
+    WrongType,
 )
 from ottla.client.producer.producer import AsyncProducer
 from ottla.runtime.real import SystemClock, SystemIds
@@ -78,7 +80,9 @@ def test_headers_are_those_of_the_time_of_sending(ottla: TestBroker) -> None:
         ({"headers": {"name": "text"}}, SerializationError, "header: bytes expected, str came"),
         ({"headers": {b"name": b"x"}}, SerializationError, "header: a name that is a str"),
         ({"headers": ["name"]}, SerializationError, "headers: pairs"),
-        ({"timestamp": "today"}, SerializationError, "timestamp: a whole number"),
+        ({"timestamp": "today"}, WrongType, "timestamp: milliseconds since 1970 as an int, or a datetime, expected"),
+        ({"timestamp": 1.7e9}, WrongType, r"of seconds, as time\.time\(\) has them, write int\(seconds \* 1000\)"),
+        ({"partition": 1.0}, WrongType, "partition: a whole number"),
         ({"timestamp": 2**63}, SerializationError, "timestamp: a whole number"),
         ({"partition": "first"}, SerializationError, "partition: a whole number"),
         ({"partition": -1}, ConfigError, "partition: 0 or more"),
@@ -187,7 +191,8 @@ def test_a_callback_may_send_to_another_topic_that_becomes_known_by_that(ottla: 
             behind = producer.send("t", b"x", partition=99)
             await producer.send("t", b"2", key=b"0")
             clock.ahead_seconds = MAX_BLOCK_SECONDS
-            await producer.flush(PATIENCE_SECONDS)
+            with pytest.raises(Undelivered, match="not 99"):
+                await producer.flush(PATIENCE_SECONDS)
             assert behind.done()
 
     asyncio.run(run())
@@ -278,7 +283,8 @@ def test_a_partition_that_is_not_there_fails_its_record(ottla: TestBroker, parti
             await producer.send("t", b"x", partition=there)
             deliveries.append(producer.send("t", b"x", partition=partition))
             clock.ahead_seconds = MAX_BLOCK_SECONDS
-            await producer.flush(PATIENCE_SECONDS)
+            with pytest.raises(Undelivered, match="2 records"):
+                await producer.flush(PATIENCE_SECONDS)
             for delivery in deliveries:
                 with pytest.raises(UnknownTopic, match="t has partitions 0 to 2, not 99"):
                     await delivery
@@ -359,7 +365,8 @@ def test_a_topic_is_watched_while_it_is_waited_for_and_used(ottla: TestBroker) -
             await producer.send("t", b"x")
             assert set(+network.watchers) == {"missing", "mistyped", "t"}
             clock.ahead_seconds = MAX_BLOCK_SECONDS
-            await producer.flush(PATIENCE_SECONDS)
+            with pytest.raises(Undelivered, match="2 records"):
+                await producer.flush(PATIENCE_SECONDS)
             for delivery in missing:
                 with pytest.raises(UnknownTopic, match="create it"):
                     await delivery
