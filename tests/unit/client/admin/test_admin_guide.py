@@ -3,14 +3,12 @@
 import asyncio
 import re
 import textwrap
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.peers.paths import REPOSITORY
 
-from ottla.client import admin as library
-from ottla.client.errors import BrokerError
+from ottla.client.admin import AsyncAdmin
 from ottla.testing import TestBroker
 
 TEXT = (REPOSITORY / "docs" / "ADMIN.md").read_text(encoding="utf-8")
@@ -40,9 +38,8 @@ def test_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def _run(part: str, bootstrap_servers: str) -> None:
-    """A part of the guide as the body of an `async with`."""
-    names: dict[str, Any] = {name: getattr(library, name) for name in library.__all__}
-    names |= {"datetime": datetime, "timedelta": timedelta, "UTC": UTC, "BrokerError": BrokerError}
+    """A part of the guide as the body of an `async with`: all that it needs is the admin client."""
+    names: dict[str, Any] = {}
     exec(f"async def body(admin):\n{textwrap.indent(part, '    ')}", names)
-    async with library.AsyncAdmin(bootstrap_servers) as admin:
+    async with AsyncAdmin(bootstrap_servers) as admin:
         await names["body"](admin)
