@@ -18,7 +18,8 @@ from ottla.cli.connecting import (
     pairs,
     target,
 )
-from ottla.cli.output import Output, size_text, table_of
+from ottla.cli.output import Output, table_of
+from ottla.cli.pipeline_tables import STATUS_COLUMNS, columns_for, shown
 from ottla.cli.running import FAILED, WRONG, CommandFailed, drop_output, tell_error
 
 if TYPE_CHECKING:
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
-PROGRESS_COLUMNS = (
-    "pipeline",
-    "query",
-    "state",
-    "batch",
-    "rows",
-    "rows_per_second",
-    "lag",
-    "batch_ms",
-    "memory",
-    "left_out",
-)
-STATUS_COLUMNS = (*PROGRESS_COLUMNS, "reported")
 DATA = "ottla-pipelines"
 
 
@@ -165,7 +153,7 @@ def show_status(
     settings: Settings = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Show how far pipelines are: rows per second, lag, batch time; also of those that run elsewhere.
+    """Show how far pipelines are: rows per second, lag, how long answers take; also of those that run elsewhere.
 
     [bold]Examples[/bold]
 
@@ -185,38 +173,12 @@ def show_status(
             return [one for one in published(brokers) if wanted is None or one.pipeline in wanted]
 
         if not watch:
-            output.rows(STATUS_COLUMNS, shown(look(), output), empty="no pipeline has run on these brokers")
+            rows = shown(look(), output)
+            output.rows(columns_for(output, STATUS_COLUMNS), rows, empty="no pipeline has run on these brokers")
             return
         _watch(look, output)
 
     guarded(work, output)
-
-
-def shown(found: "list[Progress]", output: Output) -> list[dict[str, object]]:
-    """Rows of a table for people; programs get them as they are."""
-    if output.is_json:
-        return [one.row() for one in found]
-    now_ms = time.time_ns() // 1_000_000
-    return [
-        {
-            **one.row(),
-            "memory": size_text(one.state_bytes) if one.state_bytes else None,
-            "left_out": ", ".join(
-                f"{count} {what}"
-                for count, what in ((one.dead_letters, "malformed"), (one.late, "late"), (one.dropped, "dropped"))
-                if count
-            ),
-            "reported": _ago((now_ms - one.at_ms) / 1000),
-        }
-        for one in found
-    ]
-
-
-def _ago(seconds: float) -> str:
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit} ago"
-    return f"{max(seconds, 0.0):.0f} s ago"
 
 
 def _watch(look: "Callable[[], list[Progress]]", output: Output) -> None:
@@ -224,13 +186,13 @@ def _watch(look: "Callable[[], list[Progress]]", output: Output) -> None:
 
     if output.is_json or not sys.stdout.isatty():
         while True:
-            output.rows(STATUS_COLUMNS, shown(look(), output), empty="nothing yet")
+            output.rows(columns_for(output, STATUS_COLUMNS), shown(look(), output), empty="nothing yet")
             sys.stdout.flush()
             time.sleep(1.0)
     with Live(console=output.console, auto_refresh=False) as live:
         while True:
             title = f"{time.strftime('%H:%M:%S')}  (Ctrl-C ends)"
-            live.update(table_of(STATUS_COLUMNS, shown(look(), output), title), refresh=True)
+            live.update(table_of(columns_for(output, STATUS_COLUMNS), shown(look(), output), title), refresh=True)
             time.sleep(1.0)
 
 

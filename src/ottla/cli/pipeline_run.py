@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.output import Output, table_of
-from ottla.cli.pipeline import DATA, PROGRESS_COLUMNS, shown
+from ottla.cli.pipeline import DATA
+from ottla.cli.pipeline_tables import PROGRESS_COLUMNS, columns_for, shown
 from ottla.cli.stderr_log import stderr_to
 from ottla.pipelines.frame.order import Order, Tick, carry_out, fed, stopped_by_signals
 from ottla.pipelines.frame.place import is_address
@@ -43,6 +44,6 @@ def _shown(output: Output) -> Iterator[Tick]:
 
         def draw(found: "list[Progress]") -> None:
             title = f"{time.strftime('%H:%M:%S')}  " + ("(Ctrl-C ends)" if found else "Spark is starting ...")
-            live.update(table_of(PROGRESS_COLUMNS, shown(found, output), title), refresh=True)
+            live.update(table_of(columns_for(output, PROGRESS_COLUMNS), shown(found, output), title), refresh=True)
 
         yield draw

@@ -18,9 +18,10 @@ from ottla.cli.main import app
 from ottla.cli.pipeline import seconds_of
 from ottla.pipelines import submit
 from ottla.pipelines.frame import catalogue
+from ottla.pipelines.frame.delays import offsets_of
 from ottla.pipelines.frame.order import Order
 from ottla.pipelines.frame.place import absolute
-from ottla.pipelines.frame.progress import PROGRESS, Progress, offsets_of
+from ottla.pipelines.frame.progress import PROGRESS, Progress
 from ottla.pipelines.frame.telling import PipelineError
 from ottla.pipelines.frame.topics import create_topics
 from ottla.testing import TestBroker
@@ -96,6 +97,26 @@ def test_status_tells_what_is_silent_and_since_when() -> None:
     assert (as_json[0]["dropped"], as_json[1]["dead_letters"], as_json[1]["late"]) == (4, 2, 3)
     assert all(words in as_table[1] for words in ("silent", "4 dropped", "3 h ago"))
     assert all(words in as_table[2] for words in ("ended", "2 malformed, 3 late", "3 h ago"))
+
+
+def test_status_says_how_old_the_lag_is_and_reads_what_older_runs_have_published() -> None:
+    told = [
+        Progress("campaign", "a-comparisons", "running", at_ms=_now_ms(), lag=40, behind_ms=12_345, delay_ms=2_345),
+        Progress("campaign", "b-comparisons", "running", at_ms=_now_ms(), lag=3),
+    ]
+    rows = [one.row() for one in told]
+    for name in ("behind_ms", "delay_ms"):
+        del rows[1][name]
+    with TestBroker() as broker:
+        create_topics([PROGRESS], {"bootstrap.servers": broker.bootstrap_servers})
+        for one, row in zip(told, rows, strict=True):
+            broker.produce(PROGRESS.name, json.dumps(row), key=one.key)
+        command = ["pipeline", "status", "--bootstrap", broker.bootstrap_servers]
+        as_table = CliRunner().invoke(app, command, env={"COLUMNS": "200"}).stdout.splitlines()
+        as_json = [json.loads(line) for line in CliRunner().invoke(app, [*command, "--json"]).stdout.splitlines()]
+    assert [(row["behind_ms"], row["delay_ms"]) for row in as_json] == [(12_345, 2_345), (None, None)]
+    assert as_table[1].split()[6:11] == ["40", "12", "s", "2.3", "s"]
+    assert as_table[2].split()[6:9] == ["3", "-", "-"]
 
 
 def _now_ms() -> int:

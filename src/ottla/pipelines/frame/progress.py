@@ -1,4 +1,4 @@
-"""How far queries are: rows per second, lag, batch time, and what they have left out.
+"""How far queries are: rows per second, lag in records and in time, batch time, and what they have left out.
 
 The process that runs a pipeline publishes this to a compacted topic, a record for each query, so that whoever can reach
 the brokers can look (`ottla pipeline status`).
@@ -14,24 +14,22 @@ the brokers can look (`ottla pipeline status`).
 The last is never published: whoever reads finds it. A run that was killed cannot say so.
 """
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ottla.client.sync.admin import Admin
 from ottla.client.sync.producer import Producer
+from ottla.pipelines.frame.delays import Delay, Offsets, SendTimes, behind_ms, taken_by, untaken
 from ottla.pipelines.frame.pipeline import COMPACTED, DEAD_LETTERS, JUDGED, LATE_EVENTS, Topic
 from ottla.pipelines.frame.results import read_tables
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
-
-Offsets = dict[tuple[str, int], int]
 
 STARTING, RUNNING, ENDED, FAILED, SILENT = "starting", "running", "ended", "failed", "silent"
 # A run reports about every second; one whose machine is busy, or whose brokers are, less often.
@@ -41,7 +39,8 @@ PROGRESS = Topic("ottla.pipelines", partitions=1, configs=COMPACTED)
 
 @dataclass(frozen=True)
 class Progress:
-    """One query, as it was at `at_ms`. `lag` is how many records its sources have that it has not taken yet.
+    """One query, as it was at `at_ms`. `lag` is how many records its sources have that it has not taken yet,
+    `behind_ms` how old the oldest of them is, and `delay_ms` how long records waited for their answers (`delays`).
 
     What was left out is counted since the query was started: `dropped` are rows that Spark found behind its watermark,
     `dead_letters` and `late` what the query `rejects` has put into these topics."""
@@ -59,6 +58,8 @@ class Progress:
     dead_letters: int = 0
     late: int = 0
     at_ms: int = 0
+    behind_ms: int | None = None
+    delay_ms: int | None = None
 
     @property
     def key(self) -> str:
@@ -97,13 +98,31 @@ class LeftOut:
                     self.late += counts[LATE_EVENTS]
 
 
-def progress_of(
+@dataclass
+class _Run:
+    """What is kept of a query from one report to the next."""
+
+    left_out: LeftOut = field(default_factory=LeftOut)
+    delay: Delay = field(default_factory=Delay)
+
+
+@dataclass(frozen=True)
+class _Lag:
+    """How much a query has not taken, and how old that is; None where nobody knows yet."""
+
+    records: int | None = None
+    behind_ms: int | None = None
+    delay_ms: int | None = None
+
+
+def _progress_of(
     query: "StreamingQuery",
     last: "StreamingQueryProgress | None",
-    lag: int | None,
+    lag: _Lag,
     left_out: LeftOut,
+    now_ms: int,
     *,
-    is_stopped: bool = False,
+    is_stopped: bool,
 ) -> Progress:
     """Of a query that was started as `<pipeline>.<query>`; `last` is what Spark tells of its last micro-batch."""
     pipeline, _, name = (query.name or "").partition(".")
@@ -112,9 +131,8 @@ def progress_of(
     else:
         # One that is stopped within a micro-batch has an exception, too: that of the batch.
         state = ENDED if is_stopped or query.exception() is None else FAILED
-    now_ms = _now_ms()
     if last is None:
-        return Progress(pipeline, name, state, lag=lag, at_ms=now_ms)
+        return Progress(pipeline, name, state, at_ms=now_ms)
     return Progress(
         pipeline,
         name,
@@ -123,12 +141,14 @@ def progress_of(
         rows=last.numInputRows,
         rows_per_second=round(last.processedRowsPerSecond or 0.0, 1),
         batch_ms=last.batchDuration,
-        lag=lag,
+        lag=lag.records,
         state_bytes=sum(one.memoryUsedBytes for one in last.stateOperators),
         dropped=left_out.dropped,
         dead_letters=left_out.dead_letters,
         late=left_out.late,
         at_ms=now_ms,
+        behind_ms=lag.behind_ms,
+        delay_ms=lag.delay_ms,
     )
 
 
@@ -136,8 +156,9 @@ class Reporter:
     """Measures queries, and publishes what it finds."""
 
     def __init__(self, brokers: Mapping[str, object]) -> None:
-        self._left_out: defaultdict[str, LeftOut] = defaultdict(LeftOut)
+        self._runs: defaultdict[str, _Run] = defaultdict(_Run)
         self._admin = Admin(config=brokers)
+        self._times = SendTimes(brokers)
         self._producer = Producer[str, dict[str, Any]](config=brokers, key_serializer="str", value_serializer="json")
 
     def __enter__(self) -> Self:
@@ -149,22 +170,27 @@ class Reporter:
         try:
             self._producer.__exit__(kind, error, trace)
         finally:
+            self._times.close()
             self._admin.close()
 
     def report(self, queries: "Iterable[StreamingQuery]", stopped: Collection[str] = ()) -> list[Progress]:
         """Few questions, to Spark and to the brokers: it is done every second, and for many queries. `stopped` are the
         `runId`s of those that ran until they were stopped."""
-        told = [(query, query.lastProgress) for query in queries]
-        taken = [None if last is None else taken_by(last) for _, last in told]
+        told = [(query, self._runs[str(query.runId)], query.lastProgress) for query in queries]
+        taken = [None if last is None else taken_by(last) for _, _, last in told]
         ends = self._ends({place for offsets in taken if offsets for place in offsets})
+        oldest = [untaken(offsets or {}, ends) for offsets in taken]
+        firsts = [run.delay.see(last) for _, run, last in told if last is not None]
+        times = self._times.at(set().union(*oldest, *firsts))
+        now_ms = _now_ms()
         found = []
-        for (query, last), offsets in zip(told, taken, strict=True):
-            run_id = str(query.runId)
-            left_out = self._left_out[run_id]
-            if last is not None:
-                left_out.add(query, last)
-            lag = None if offsets is None else _behind(offsets, ends)
-            found.append(progress_of(query, last, lag, left_out, is_stopped=run_id in stopped))
+        for (query, run, last), offsets, spots in zip(told, taken, oldest, strict=True):
+            lag = _Lag()
+            if last is not None and offsets is not None:
+                run.left_out.add(query, last)
+                lag = _Lag(_behind(offsets, ends), behind_ms(spots, times, now_ms), run.delay.measured(times))
+            is_stopped = str(query.runId) in stopped
+            found.append(_progress_of(query, last, lag, run.left_out, now_ms, is_stopped=is_stopped))
         for one in found:
             self._producer.send(PROGRESS.name, one.row(), key=one.key)
         return found
@@ -176,29 +202,8 @@ class Reporter:
         return {(one.topic, one.partition): end.offset for one, end in ends.items() if end is not None}
 
 
-def taken_by(last: "StreamingQueryProgress") -> Offsets:
-    """Where a query's next micro-batch begins."""
-    return {place: offset for source in last.sources for place, offset in offsets_of(source.endOffset).items()}
-
-
 def _behind(taken: Offsets, ends: Offsets) -> int:
     return sum(max(ends.get(place, offset) - offset, 0) for place, offset in taken.items())
-
-
-def offsets_of(text: str | None) -> Offsets:
-    """By topic and partition, from the offsets of a source as both formats write them."""
-    try:
-        written = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    if not isinstance(written, Mapping):
-        return {}
-    return {
-        (topic, int(partition)): offset
-        for topic, partitions in written.items()
-        if isinstance(partitions, Mapping)
-        for partition, offset in partitions.items()
-    }
 
 
 def published(brokers: Mapping[str, object]) -> list[Progress]:
