@@ -28,7 +28,8 @@ class Output:
         if self._console is None:
             from rich.console import Console
 
-            self._console = Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+            # Without a file of its own it prints to what is standard output at that time.
+            self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
         return self._console
 
     def line(self, data: Row) -> None:

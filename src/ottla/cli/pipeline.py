@@ -98,7 +98,9 @@ def run_pipelines(
     most_per_batch: MostPerBatch = None,
     rate: Annotated[
         float | None,
-        typer.Option("--generate", metavar="RATE", min=0.1, help="Send made-up events too, so many a second."),
+        typer.Option(
+            "--generate", metavar="RATE", min=0.1, help="Send made-up events too, so many a second for each pipeline."
+        ),
     ] = None,
     conf: Annotated[
         list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's. Repeatable.")
@@ -207,6 +209,15 @@ def show_all(
         "ottla-data"
     ),
     port: Annotated[int, typer.Option("--port", "-p", help="Of the broker.")] = 9092,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--generate",
+            metavar="RATE",
+            min=1.0,
+            help="Events a second of all pipelines together: 20 of each unless given.",
+        ),
+    ] = None,
 ) -> None:
     """Show the pipelines at work: a broker, made-up events, Spark on this machine, and their answers as they come.
 
@@ -215,13 +226,16 @@ def show_all(
     [bold]Examples[/bold]
 
         ottla pipeline demo --for 60s --only campaign
+
+        ottla pipeline demo --generate 1000
     """
     output = Output()
 
     def work() -> None:
         from ottla.cli.pipeline_demo import Demo
 
-        Demo(chosen(only or []), data.resolve(), port, None if duration is None else seconds_of(duration)).run(output)
+        seconds = None if duration is None else seconds_of(duration)
+        Demo(chosen(only or []), data.resolve(), port, seconds, rate).run(output)
 
     guarded(work, output)
 

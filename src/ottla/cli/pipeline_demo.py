@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from ottla.cli.output import Output
+from ottla.cli.output_log import output_to
 from ottla.cli.pipeline_screen import Screen
 from ottla.cli.running import CommandFailed
-from ottla.cli.stderr_log import stderr_to
 from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.results import Results
@@ -32,7 +32,8 @@ _EVERY, _EVERY_OF_SEVERAL = "1 second", "3 seconds"
 # And a JVM that compiles less has more time for them in the first minute.
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # It would keep less room for what is compiled, too: six pipelines need more.
+    "spark.driver.extraJavaOptions": ("-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"),
 }
 
 
@@ -42,24 +43,41 @@ def _without_urgency(pipeline: "Pipeline") -> "Pipeline":
 
 
 class Demo:
-    def __init__(self, pipelines: "Sequence[Pipeline]", data: Path, port: int, seconds: float | None) -> None:
+    """`rate` is how many events a second are sent in all."""
+
+    def __init__(
+        self,
+        pipelines: "Sequence[Pipeline]",
+        data: Path,
+        port: int,
+        seconds: float | None = None,
+        rate: float | None = None,
+    ) -> None:
         self._pipelines = pipelines if len(pipelines) == 1 else [_without_urgency(one) for one in pipelines]
         self._data = data
         self._port = port
         place = Place(f"localhost:{port}", data / "pipelines")
         every = _EVERY if len(pipelines) == 1 else _EVERY_OF_SEVERAL
-        self._order = Order(self._pipelines, place, settings=_SETTINGS, every=every, seconds=seconds, is_fed=True)
+        self._order = Order(
+            self._pipelines,
+            place,
+            settings=_SETTINGS,
+            every=every,
+            seconds=seconds,
+            is_fed=True,
+            rate_in_all=rate,
+        )
 
     def run(self, output: Output) -> None:
         require_spark()
         log = self._data / "spark.log"
         with (
-            stderr_to(log),
+            output_to(log),
             stopped_by_signals() as stop,
             self._broker(),
             fed(self._order) as feeder,
             self._results() as results,
-            Screen(self._pipelines, output) as screen,
+            Screen(self._pipelines, self._order.place, output) as screen,
         ):
 
             def tick(found: "list[Progress]") -> None:
@@ -71,34 +89,34 @@ class Demo:
 
     @contextlib.contextmanager
     def _broker(self) -> Iterator[None]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ottla", "broker", "--data", str(self._data / "broker"), "--port", str(self._port)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log(_BROKER_LOG),
-            start_new_session=True,
-            text=True,
-        )
-        try:
-            line = process.stdout.readline() if process.stdout else ""
-            if "ready" not in line:
-                raise CommandFailed(f"the broker did not start: {self._last_words()}")
-            yield
-        finally:
-            process.terminate()
-            process.wait(_STOP_SECONDS)
+        self._data.mkdir(parents=True, exist_ok=True)
+        command = ["broker", "--data", str(self._data / "broker"), "--port", str(self._port)]
+        with (
+            (self._data / _BROKER_LOG).open("ab") as log,
+            subprocess.Popen(
+                [sys.executable, "-m", "ottla", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                text=True,
+            ) as process,
+        ):
+            try:
+                line = process.stdout.readline() if process.stdout else ""
+                if "ready" not in line:
+                    raise CommandFailed(f"the broker did not start: {self._last_words()}")
+                yield
+            finally:
+                process.terminate()
+                process.wait(_STOP_SECONDS)
 
     def _results(self) -> Results:
         return Results(
             self._order.place.brokers,
             views=[view for one in self._pipelines for view in one.views],
-            counted=[topic.name for one in self._pipelines for topic in (one.dead_letters, one.late)],
         )
 
     def _last_words(self) -> str:
         lines = (self._data / _BROKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1].removeprefix("ottla: ") if lines else "it did not say why"
-
-    def _log(self, name: str) -> IO[bytes]:
-        self._data.mkdir(parents=True, exist_ok=True)
-        return (self._data / name).open("ab")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,32 @@ def test_all_ways_to_run_take_the_same_place(data: str, tmp_path: Path, monkeypa
     assert by_command.data == by_submit.data == absolute(data)
     assert (by_command.most_per_batch, by_submit.most_per_batch, limited.most_per_batch) == (None, None, 5000)
     assert not (tmp_path / "hdfs:").exists()
+
+
+def test_the_events_of_the_demo_are_shared_out_by_what_is_usual_for_each_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders: list[Order] = []
+
+    def take(order: Order, *_: object) -> None:
+        orders.append(order)
+        raise PipelineError("taken")
+
+    monkeypatch.setattr("ottla.cli.pipeline_demo.fed", take)
+    monkeypatch.setattr("ottla.cli.pipeline_run.fed", take)
+    monkeypatch.chdir(tmp_path)
+    for command in (
+        ["demo", "--port", "0", "--generate", "1200"],
+        ["demo", "--port", "0", "--generate", "70", "--only", "campaign"],
+        ["demo", "--port", "0"],
+        ["run", "campaign", "mybank", "--generate", "50"],
+    ):
+        assert CliRunner().invoke(app, ["pipeline", *command]).exit_code == 1
+    in_all, alone, usual, each = ([order.rate_of(one) for one in order.pipelines] for order in orders)
+    assert (sum(in_all), alone, set(usual), each) == (1200, [70], {20}, [50, 50])
+    busy = replace(catalogue.pipeline("campaign"), rate=60.0)
+    unequal = Order([busy, catalogue.pipeline("mybank")], orders[0].place, rate_in_all=1000)
+    assert [unequal.rate_of(one) for one in unequal.pipelines] == [750, 250]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])

@@ -23,6 +23,8 @@ from ottla.pipelines.frame.session import SparkFailed, spark_session
 from ottla.pipelines.frame.telling import told_as
 
 TICK_SECONDS = 1.0
+# Windows has no end of a terminal.
+_STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 Tick = Callable[[list[Progress]], None]
 
@@ -30,8 +32,8 @@ Tick = Callable[[list[Progress]], None]
 @dataclass(frozen=True)
 class Order:
     """What to run, where, and for how long: `is_once` ends when all that is there is worked off, `seconds` after so
-    long; without either it goes on. `settings` are Spark's. `is_fed` has made-up events sent too, `rate` a second or
-    as many as is usual for each pipeline."""
+    long; without either it goes on. `settings` are Spark's. `is_fed` has made-up events sent too: `rate` a second for
+    each pipeline, or `rate_in_all`, shared out in proportion to what is usual for each, or as many as is usual."""
 
     pipelines: Sequence[Pipeline]
     place: Place
@@ -42,6 +44,13 @@ class Order:
     seconds: float | None = None
     is_fed: bool = False
     rate: float | None = None
+    rate_in_all: float | None = None
+
+    def rate_of(self, pipeline: Pipeline) -> float:
+        """How many events a second are sent for it."""
+        if self.rate_in_all is not None:
+            return self.rate_in_all * pipeline.rate / sum(one.rate for one in self.pipelines)
+        return pipeline.rate if self.rate is None else self.rate
 
 
 class _Work:
@@ -105,7 +114,7 @@ def fed(order: Order) -> Iterator[Feeder]:
         if order.is_fed:
             now_ms = time.time_ns() // 1_000_000
             for pipeline in order.pipelines:
-                feeder.start(pipeline, now_ms, now_ms, order.rate)
+                feeder.start(pipeline, now_ms, now_ms, order.rate_of(pipeline))
         yield feeder
     finally:
         feeder.stop()
@@ -135,7 +144,7 @@ def carry_out(order: Order, feeder: Feeder, tick: Tick, stop: threading.Event) -
 
 @contextlib.contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and SIGTERM; a second Ctrl-C does not wait for anything."""
+    """Set by Ctrl-C, SIGTERM and the end of the terminal; a second Ctrl-C does not wait for anything."""
     stop = threading.Event()
 
     def set_stop(number: int, frame: object) -> None:
@@ -143,7 +152,7 @@ def stopped_by_signals() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         stop.set()
 
-    before = {number: signal.signal(number, set_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, set_stop) for number in _STOPPING}
     try:
         yield stop
     finally:

@@ -1,0 +1,202 @@
+"""What one sees of running pipelines, on terminals of two sizes and without one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ottla.cli.pipeline_answers import Answer, lake_answer
+from ottla.cli.pipeline_layout import NO_ANSWER, Shown, chosen_sentences, drawn
+from ottla.cli.pipeline_screen import Lines
+from ottla.cli.pipeline_sentences import sentence
+from ottla.cli.pipeline_states import states
+from ottla.pipelines.frame import catalogue
+from ottla.pipelines.frame.pipeline import View
+from ottla.pipelines.frame.progress import Progress
+from ottla.pipelines.ingestion.state import LakeFile, LakeState
+
+TIME_MS = 1_767_225_600_000
+# One row of each result topic, as its pipeline writes it.
+ROWS: dict[str, dict[str, Any]] = {
+    "campaign.comparisons": {
+        "experiment": "autumn-banner",
+        "window_start": TIME_MS,
+        "conversion_a": 0.0382,
+        "conversion_b": 0.126,
+        "difference": 0.0877,
+        "low": 0.022,
+        "high": 0.156,
+        "p_value": 0.00892,
+        "better": "B",
+    },
+    "gettaxi.surge": {"city": "brno", "cell": "871e06943ffffff", "percent": 120, "demand": 3, "supply": 1},
+    "gettaxi.matches": {
+        "ride_id": "brno-ride-34",
+        "driver_id": "brno-driver-25",
+        "distance_m": 141,
+        "surge_percent": 100,
+        "decided_at": TIME_MS,
+    },
+    "gettaxi.costs": {
+        "ride_id": "vienna-ride-4",
+        "distance_m": 710,
+        "duration_s": 39,
+        "surge_percent": 100,
+        "cost_cents": 355,
+        "dropped_off_at": TIME_MS,
+    },
+    "movieflix.positions": {
+        "user_id": "user-0223",
+        "show_id": "show-02",
+        "position_s": 2739,
+        "finished": False,
+        "event_time": TIME_MS,
+    },
+    "movieflix.profiles": {"user_id": "user-0204", "favourites": ["comedy", "crime"], "minutes": {"comedy": 1}},
+    "movieflix.next-shows": {"user_id": "user-0204", "title": "Comedy, part 2", "score": 30},
+    "mybank.alerts": {"account": "acc-36", "amount_cents": 268754, "limit_cents": 42000, "event_time": TIME_MS},
+    "mybank.limits": {"account": "acc-38", "limit_cents": 248900, "since": TIME_MS},
+    "mysocialmedia.trending": {"window_start": TIME_MS, "rank": 1, "post_id": "p-926", "score": 12},
+    "mysocialmedia.totals": {"post_id": "p-971", "author": "u1259", "likes": 3, "comments": 0},
+}
+SAID = {
+    "campaign": "autumn-banner: B sells better, B's conversion is +8.8 points (+2.2 to +15.6)",
+    "gettaxi": "brno, cell 871e06943ffffff: 120 % of the price, demand 3, supply 1",
+    "ingestion": "the lake has 1,200 records of 2 topics in 3 files (3.0 KiB)",
+    "movieflix": "user-0223 goes on at 45:39 of show-02",
+    "mybank": "acc-36: 2,687.54 is above its limit of 420.00",
+    "mysocialmedia": "trending since",
+}
+LAKE = LakeState(
+    files={
+        name: LakeFile(name, topic, "2026-01-01", "05", 400, 1024)
+        for name, topic in (("a", "orders"), ("b", "orders"), ("c", "visits"))
+    }
+)
+
+
+def shown(rows: int = 8) -> list[Shown]:
+    """All pipelines, with as many rows of each answer, and long figures."""
+    pipelines = [catalogue.pipeline(name) for name in catalogue.names()]
+    progress = [
+        Progress(
+            one.name,
+            "query",
+            "running",
+            batch=7,
+            rows_per_second=1234.5,
+            batch_ms=21_690,
+            lag=1_234_567,
+            behind_ms=754_000,
+            delay_ms=12_300,
+            dead_letters=12,
+            late=34,
+        )
+        for one in pipelines
+    ]
+    result = []
+    for one, state in zip(pipelines, states([one.name for one in pipelines], progress), strict=True):
+        answers = [_answer(view, rows) for view in one.views]
+        if one.name == "ingestion":
+            answers.append(lake_answer(LAKE))
+        result.append(Shown(state, 11_127, answers))
+    return result
+
+
+def _answer(view: View, rows: int) -> Answer:
+    row = ROWS[view.topic]
+    return Answer(view.title, view.columns, (row,) * rows, (sentence(view, row),) * rows)
+
+
+def lines_of(pipelines: Sequence[Shown], width: int, height: int) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=height, highlight=False)
+    console.print(drawn("Ottla  31 s", pipelines, width, height))
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (150, 50), (240, 60)])
+def test_every_pipeline_has_its_state_and_an_answer_on_the_screen(width: int, height: int) -> None:
+    lines = lines_of(shown(), width, height)
+    assert len(lines) < height
+    assert all(len(line) <= width for line in lines)
+    for one in shown():
+        name = one.state.pipeline
+        (state,) = (line for line in lines if line.startswith(f"{name} "))
+        assert all(figure in state for figure in ("running", "11,127", "1,234,567", "13 min", "12 s"))
+        titles = [answer.title for answer in one.answers]
+        text = "\n".join(lines)
+        assert SAID[name][:70] in text or any(title in text for title in titles)
+
+
+def test_a_small_screen_says_answers_as_sentences() -> None:
+    lines = lines_of(shown(), 80, 24)
+    for name, said in SAID.items():
+        begins = next(number for number, line in enumerate(lines) if line.startswith(f"{name} "))
+        assert said[:70] in lines[begins + 1]
+
+
+def test_a_large_screen_has_tables_with_rows() -> None:
+    lines = lines_of(shown(), 150, 50)
+    text = "\n".join(lines)
+    for one in shown():
+        for answer in one.answers:
+            assert answer.title in text
+    assert text.count("brno-driver-25") >= 3
+    # Its columns do not fit; what they say does.
+    assert SAID["campaign"][:60] in text
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (150, 50), (20, 5)])
+def test_before_there_are_answers_the_screen_says_so(width: int, height: int) -> None:
+    empty = [
+        replace(one, answers=[replace(answer, rows=(), sentences=()) for answer in one.answers]) for one in shown()
+    ]
+    lines = lines_of(empty, width, height)
+    assert all(len(line) <= width for line in lines)
+    assert any(NO_ANSWER in line for line in lines)
+
+
+def test_where_there_is_room_for_a_few_sentences_each_answer_has_one_first() -> None:
+    first, second = (Answer(name, (), (), (f"{name}1", f"{name}2")) for name in "ab")
+    assert chosen_sentences([first, second], 1) == ["a1"]
+    assert chosen_sentences([first, second], 2) == ["a1", "b1"]
+    assert chosen_sentences([first, second], 3) == ["a1", "a2", "b1"]
+    assert chosen_sentences([], 3) == [NO_ANSWER]
+
+
+def test_rows_of_an_unknown_form_are_told_field_by_field() -> None:
+    view = View("Surge", "gettaxi.surge", ("city", "since"), sort_by="city")
+    assert sentence(view, {"city": "brno"}) == "city brno, since -"
+
+
+def test_the_worst_state_of_its_queries_is_that_of_the_pipeline() -> None:
+    found = [
+        Progress("campaign", "a", "running", rows_per_second=3.0, lag=4, behind_ms=900, delay_ms=100),
+        Progress("campaign", "b", "starting", rows_per_second=2.0, lag=5, behind_ms=70),
+        Progress("mybank", "a", "starting"),
+    ]
+    campaign, mybank, taxi = states(["campaign", "mybank", "gettaxi"], found)
+    assert (campaign.state, campaign.rows_per_second, campaign.lag) == ("starting", 5.0, 9)
+    assert (campaign.behind_ms, campaign.delay_ms) == (900, 100)
+    assert (mybank.state, mybank.lag, taxi.state) == ("starting", None, "waiting")
+
+
+def test_without_a_terminal_a_line_comes_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 100.0
+    lines = Lines(lambda: now)
+    found = [Progress("campaign", "a", "running", rows_per_second=17.2, behind_ms=2_400, delay_ms=3_100)]
+    for seconds in range(31):
+        now = 100.0 + seconds
+        lines.show(found if seconds >= 5 else [], ["campaign", "mybank"], {"campaign": 40 * seconds})
+    assert capsys.readouterr().out.splitlines() == [
+        "0 s: 0 events sent; Spark is starting",
+        "10 s: 400 events sent; campaign running, 17 rows/s, behind 2.4 s, answers after 3.1 s; mybank waiting",
+        "20 s: 800 events sent; campaign running, 17 rows/s, behind 2.4 s, answers after 3.1 s; mybank waiting",
+        "30 s: 1,200 events sent; campaign running, 17 rows/s, behind 2.4 s, answers after 3.1 s; mybank waiting",
+    ]
