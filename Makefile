@@ -8,7 +8,7 @@ PORT ?= 9092
 SOURCES := pyproject.toml setup.py $(shell find src -name "*.pyx" -o -name "*.pxi" -o -name "*.h")
 COMPILED := $(shell sed -n 's/^    "\(ottla\.[a-z_.]*\)",$$/\1/p' setup.py | sed 's|\.|/|g; s|^|src/|; s|$$|.py|')
 
-.PHONY: help setup peers run broker test check compat bench fuzz soak clean
+.PHONY: help setup peers run java broker test check compat bench fuzz soak clean
 
 # One target after the other, whatever `-j` says: several of them install into the same place.
 ifeq ($(MAKELEVEL),0)
@@ -43,14 +43,19 @@ setup: | $(VENV)/bin/python ## Install everything that development needs, peers 
 peers: | $(VENV)/bin/python
 	@$(BIN)/python -m tests.peers.install all
 
-$(VENV)/.installed-spark: $(VENV)/.installed
-	@echo "Installing Spark into $(VENV) (450 MB, once) ..."
-	@OTTLA_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipelines]'
+# The screen comes first: plain Python is enough for it. Spark, and what is compiled, come beside it.
+$(VENV)/.installed-run: pyproject.toml | $(VENV)/bin/python
+	@if [ ! $(VENV)/.installed -nt pyproject.toml ]; then \
+		echo "Installing Ottla into $(VENV); Spark follows while the screen shows ..."; \
+		OTTLA_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[events]' || exit 1; fi
 	@touch $@
 
-run: $(VENV)/.installed-spark ## Show it all: broker, events, pipelines on Spark (ARGS="--for 60s --only campaign")
+run: java $(VENV)/.installed-run ## Show it all: broker, events, pipelines on Spark (ARGS="--for 60s --only campaign")
+	@$(BIN)/python -m checkout.place
+	@$(BIN)/ottla pipeline demo --data $(DATA) --port $(PORT) --beside "$(BIN)/python -m checkout.prepare pipelines" $(ARGS)
+
+java:
 	@command -v java >/dev/null || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless)"; exit 1; }
-	@$(BIN)/ottla pipeline demo --data $(DATA) --port $(PORT) $(ARGS)
 
 broker: $(VENV)/.installed ## Start the broker alone, without Spark (DATA=ottla-data PORT=9092)
 	@$(BIN)/ottla broker --data $(DATA) --port $(PORT)

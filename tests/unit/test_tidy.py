@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ottla"
 PYTHON_FILES = sorted(
     path
-    for folder in ("src", "tests", "bench")
+    for folder in ("src", "tests", "bench", "checkout")
     for path in (ROOT / folder).rglob("*.py")
     if "__pycache__" not in path.parts
 )

@@ -218,6 +218,9 @@ def show_all(
             help="Events a second of all pipelines together: 20 of each unless given.",
         ),
     ] = None,
+    beside: Annotated[
+        str | None, typer.Option("--beside", hidden=True, help="A command that installs Spark, run beside the screen.")
+    ] = None,
 ) -> None:
     """Show the pipelines at work: a broker, made-up events, Spark on this machine, and their answers as they come.
 
@@ -235,7 +238,7 @@ def show_all(
         from ottla.cli.pipeline_demo import Demo
 
         seconds = None if duration is None else seconds_of(duration)
-        Demo(chosen(only or []), data.resolve(), port, seconds, rate).run(output)
+        Demo(chosen(only or []), data.resolve(), port, seconds, rate, beside).run(output)
 
     guarded(work, output)
 

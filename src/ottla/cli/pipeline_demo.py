@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.output import Output
 from ottla.cli.output_log import output_to
+from ottla.cli.pipeline_beside import Beside
 from ottla.cli.pipeline_screen import Screen
+from ottla.cli.pipeline_states import states
 from ottla.cli.running import CommandFailed
 from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
 from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.progress import RUNNING
 from ottla.pipelines.frame.results import Results
 from ottla.pipelines.frame.session import require_spark
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.frame.pipeline import Pipeline
     from ottla.pipelines.frame.progress import Progress
 
-_BROKER_LOG = "broker.log"
+_BROKER_LOG, _INSTALL_LOG = "broker.log", "install.log"
 _STOP_SECONDS = 30.0
 # Where several share a few cores, less often is sooner.
 _EVERY, _EVERY_OF_SEVERAL = "1 second", "3 seconds"
@@ -43,7 +46,7 @@ def _without_urgency(pipeline: "Pipeline") -> "Pipeline":
 
 
 class Demo:
-    """`rate` is how many events a second are sent in all."""
+    """`rate` is how many events a second are sent in all; `beside` is a command that brings Spark (`Beside`)."""
 
     def __init__(
         self,
@@ -52,10 +55,12 @@ class Demo:
         port: int,
         seconds: float | None = None,
         rate: float | None = None,
+        beside: str | None = None,
     ) -> None:
         self._pipelines = pipelines if len(pipelines) == 1 else [_without_urgency(one) for one in pipelines]
         self._data = data
         self._port = port
+        self._beside = beside
         place = Place(f"localhost:{port}", data / "pipelines")
         every = _EVERY if len(pipelines) == 1 else _EVERY_OF_SEVERAL
         self._order = Order(
@@ -69,23 +74,31 @@ class Demo:
         )
 
     def run(self, output: Output) -> None:
-        require_spark()
+        if self._beside is None:
+            require_spark()
         log = self._data / "spark.log"
         with (
             output_to(log),
             stopped_by_signals() as stop,
+            self._preparation() as beside,
             self._broker(),
             fed(self._order) as feeder,
             self._results() as results,
             Screen(self._pipelines, self._order.place, output) as screen,
         ):
+            names = [one.name for one in self._pipelines]
 
             def tick(found: "list[Progress]") -> None:
                 results.update()
-                screen.show(found, results, feeder.sent)
+                screen.show(found, results, feeder.sent, beside.said if beside else "")
+                if beside is not None and all(one.state == RUNNING for one in states(names, found)):
+                    beside.go_on()
 
-            carry_out(self._order, feeder, tick, stop)
+            carry_out(replace(self._order, before_spark=beside.wait if beside else None), feeder, tick, stop)
         output.note(f"stopped; start it again to go on from here, or remove {self._data} to begin anew")
+
+    def _preparation(self) -> "contextlib.AbstractContextManager[Beside | None]":
+        return contextlib.nullcontext() if self._beside is None else Beside(self._beside, self._data / _INSTALL_LOG)
 
     @contextlib.contextmanager
     def _broker(self) -> Iterator[None]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.frame.results import Results
 
 LINE_SECONDS: Final = 10.0
+STARTING: Final = "Spark is starting"
 
 
 class Lines:
@@ -31,12 +32,15 @@ class Lines:
         self._began = now()
         self._next = self._began
 
-    def show(self, found: "Sequence[Progress]", names: Sequence[str], sent: Mapping[str, int]) -> None:
+    def show(
+        self, found: "Sequence[Progress]", names: Sequence[str], sent: Mapping[str, int], doing: str = STARTING
+    ) -> None:
+        """`doing` is said before there are queries."""
         now = self._now()
         if now < self._next:
             return
         self._next = max(self._next + LINE_SECONDS, now)
-        told = "; ".join(_told(one) for one in states(names, found)) if found else "Spark is starting"
+        told = "; ".join(_told(one) for one in states(names, found)) if found else doing
         events = f" {sum(sent.values()):,} events sent;" if sent else ""
         sys.stdout.write(f"{now - self._began:.0f} s:{events} {told}\n")
         sys.stdout.flush()
@@ -81,14 +85,16 @@ class Screen:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, found: "list[Progress]", results: "Results", sent: Mapping[str, int]) -> None:
+    def show(self, found: "list[Progress]", results: "Results", sent: Mapping[str, int], beside: str = "") -> None:
+        """`beside` is what goes on beside the pipelines, such as the installation of Spark."""
         names = [one.name for one in self._pipelines]
         if self._live is None:
-            self._lines.show(found, names, sent)
+            self._lines.show(found, names, sent, beside or STARTING)
             return
         seconds = int(time.monotonic() - self._began)
-        state = "Spark is starting ..." if not found else "Ctrl-C ends"
-        head = f"Ottla  {seconds} s  {sum(sent.values()):,} events sent  ({state})"
+        doing = "Ctrl-C ends" if found else beside or f"{STARTING} ..."
+        also = f"; {beside}" if found and beside else ""
+        head = f"Ottla  {seconds} s  {sum(sent.values()):,} events sent  ({doing}{also})"
         shown = [
             Shown(state, sent.get(one.name, 0), answers_of(one, results, self._lake))
             for one, state in zip(self._pipelines, states(names, found), strict=True)

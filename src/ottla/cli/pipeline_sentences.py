@@ -40,8 +40,8 @@ def _comparison(row: Row) -> str:
     if row["difference"] is None:
         return f"{row['experiment']}: too little has been seen to compare A and B"
     points = {name: 100 * row[name] for name in ("difference", "low", "high")}
-    seen = "B's conversion is {difference:+.1f} points ({low:+.1f} to {high:+.1f})".format(**points)
-    found = "A and B are alike so far" if row["better"] is None else f"{row['better']} sells better"
+    seen = "B by {difference:+.1f} points ({low:+.1f} to {high:+.1f})".format(**points)
+    found = "no difference yet" if row["better"] is None else f"{row['better']} sells better"
     return f"{row['experiment']}: {found}, {seen}"
 
 

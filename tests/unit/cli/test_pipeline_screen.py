@@ -65,7 +65,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "mysocialmedia.totals": {"post_id": "p-971", "author": "u1259", "likes": 3, "comments": 0},
 }
 SAID = {
-    "campaign": "autumn-banner: B sells better, B's conversion is +8.8 points (+2.2 to +15.6)",
+    "campaign": "autumn-banner: B sells better, B by +8.8 points (+2.2 to +15.6)",
     "gettaxi": "brno, cell 871e06943ffffff: 120 % of the price, demand 3, supply 1",
     "ingestion": "the lake has 1,200 records of 2 topics in 3 files (3.0 KiB)",
     "movieflix": "user-0223 goes on at 45:39 of show-02",

@@ -33,7 +33,8 @@ Tick = Callable[[list[Progress]], None]
 class Order:
     """What to run, where, and for how long: `is_once` ends when all that is there is worked off, `seconds` after so
     long; without either it goes on. `settings` are Spark's. `is_fed` has made-up events sent too: `rate` a second for
-    each pipeline, or `rate_in_all`, shared out in proportion to what is usual for each, or as many as is usual."""
+    each pipeline, or `rate_in_all`, shared out in proportion to what is usual for each, or as many as is usual.
+    `before_spark` is waited for before there is a session; it returns early when the event is set."""
 
     pipelines: Sequence[Pipeline]
     place: Place
@@ -45,6 +46,7 @@ class Order:
     is_fed: bool = False
     rate: float | None = None
     rate_in_all: float | None = None
+    before_spark: Callable[[threading.Event], None] | None = None
 
     def rate_of(self, pipeline: Pipeline) -> float:
         """How many events a second are sent for it."""
@@ -61,6 +63,7 @@ class _Work:
         self._thread = threading.Thread(target=self._run, name="pipelines", daemon=True)
         self._running: Running | None = None
         self._failure: BaseException | None = None
+        self._stop = threading.Event()
         self._thread.start()
 
     @property
@@ -68,8 +71,11 @@ class _Work:
         return not self._thread.is_alive()
 
     def report(self, reporter: Reporter) -> list[Progress]:
+        if self._running is None:
+            # Spark may not even be installed yet.
+            return reporter.report(())
         with told_as(SparkFailed, "Spark has gone away"):
-            return reporter.report(self._running.queries if self._running else ())
+            return reporter.report(self._running.queries)
 
     def check(self, found: list[Progress]) -> None:
         """Raise what kept it from running, or what ended a query."""
@@ -81,6 +87,10 @@ class _Work:
     def _run(self) -> None:
         order = self._order
         try:
+            if order.before_spark is not None:
+                order.before_spark(self._stop)
+                if self._stop.is_set():
+                    return
             spark = spark_session(master=order.master, settings=order.settings, source=order.place.source)
             self._running = Running(spark, order.place, order.every)
             if order.is_once:
@@ -92,6 +102,7 @@ class _Work:
 
     def end(self, reporter: Reporter) -> None:
         """Stop what was started, and report that; a session that is being made is waited for."""
+        self._stop.set()
         while self._running is None and not self.is_over:
             time.sleep(TICK_SECONDS / 10)
         if self._running is None:
