@@ -52,7 +52,8 @@ $(VENV)/.installed-run: pyproject.toml | $(VENV)/bin/python
 
 run: java $(VENV)/.installed-run ## Show it all: broker, events, pipelines on Spark (ARGS="--for 60s --only campaign")
 	@$(BIN)/python -m checkout.place
-	@$(BIN)/ottla pipeline demo --data $(DATA) --port $(PORT) --beside "$(BIN)/python -m checkout.prepare pipelines" $(ARGS)
+	@$(BIN)/ottla pipeline demo --data $(DATA) --port $(PORT) \
+		--beside "$(BIN)/python -m checkout.prepare pipelines $(if $(findstring --page,$(ARGS)),page)" $(ARGS)
 
 java:
 	@command -v java >/dev/null || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless)"; exit 1; }

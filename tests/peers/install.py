@@ -1,6 +1,6 @@
 """Bring the peers onto this machine, by package name and with the ordinary tools.
 
-    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|postgresql|kafka-python-suite|all]
+    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|chromium|postgresql|kafka-python-suite|all]
 
 Each peer goes into `.cache/peers/<name>/`. A stamp file beside it records what was asked for, so a second run does
 nothing and a changed version is fetched anew; it is written last, so a run that was cut off is repeated.
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.peers.browser import browser
 from tests.peers.paths import (
     CLIENTS39_LIBS,
     CLIENTS39_VERSION,
@@ -153,6 +154,14 @@ def install_kcat() -> None:
     _say(f"kcat: {shutil.which('kcat')}")
 
 
+def install_chromium() -> None:
+    if browser():
+        _say("chromium: already there")
+        return
+    _install_package("chromium", "chromium", "Chromium with your system's package manager")
+    _say(f"chromium: {browser()}")
+
+
 def install_postgresql() -> None:
     if postgres_programs() is not None:
         _say("postgresql: already there")
@@ -174,6 +183,7 @@ INSTALLERS: dict[str, Callable[[], None]] = {
     "clients39": install_clients39,
     "spark-connector": install_spark_connector,
     "kcat": install_kcat,
+    "chromium": install_chromium,
     "postgresql": install_postgresql,
     "kafka-python-suite": install_suite_of_kafka_python,
 }

@@ -218,6 +218,9 @@ def show_all(
             help="Events a second of all pipelines together: 20 of each unless given.",
         ),
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help='Also show charts in a browser (pip install "ottla\\[page]").')
+    ] = False,
     beside: Annotated[
         str | None, typer.Option("--beside", hidden=True, help="A command that installs Spark, run beside the screen.")
     ] = None,
@@ -238,7 +241,7 @@ def show_all(
         from ottla.cli.pipeline_demo import Demo
 
         seconds = None if duration is None else seconds_of(duration)
-        Demo(chosen(only or []), data.resolve(), port, seconds, rate, beside).run(output)
+        Demo(chosen(only or []), data.resolve(), port, seconds, rate, beside, has_page=page).run(output)
 
     guarded(work, output)
 

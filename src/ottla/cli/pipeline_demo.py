@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.output import Output
 from ottla.cli.output_log import output_to
+from ottla.cli.page.server import PageServer, require_library
 from ottla.cli.pipeline_beside import Beside
 from ottla.cli.pipeline_screen import Screen
 from ottla.cli.pipeline_states import states
@@ -56,11 +57,14 @@ class Demo:
         seconds: float | None = None,
         rate: float | None = None,
         beside: str | None = None,
+        *,
+        has_page: bool = False,
     ) -> None:
         self._pipelines = pipelines if len(pipelines) == 1 else [_without_urgency(one) for one in pipelines]
         self._data = data
         self._port = port
         self._beside = beside
+        self._has_page = has_page
         place = Place(f"localhost:{port}", data / "pipelines")
         every = _EVERY if len(pipelines) == 1 else _EVERY_OF_SEVERAL
         self._order = Order(
@@ -76,6 +80,8 @@ class Demo:
     def run(self, output: Output) -> None:
         if self._beside is None:
             require_spark()
+            if self._has_page:
+                require_library()
         log = self._data / "spark.log"
         with (
             output_to(log),
@@ -84,7 +90,8 @@ class Demo:
             self._broker(),
             fed(self._order) as feeder,
             self._results() as results,
-            Screen(self._pipelines, self._order.place, output) as screen,
+            self._page() as page,
+            Screen(self._pipelines, self._order.place, output, page) as screen,
         ):
             names = [one.name for one in self._pipelines]
 
@@ -96,6 +103,9 @@ class Demo:
 
             carry_out(replace(self._order, before_spark=beside.wait if beside else None), feeder, tick, stop)
         output.note(f"stopped; start it again to go on from here, or remove {self._data} to begin anew")
+
+    def _page(self) -> "contextlib.AbstractContextManager[PageServer | None]":
+        return PageServer() if self._has_page else contextlib.nullcontext()
 
     def _preparation(self) -> "contextlib.AbstractContextManager[Beside | None]":
         return contextlib.nullcontext() if self._beside is None else Beside(self._beside, self._data / _INSTALL_LOG)

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from ottla.cli.output import Output
+from ottla.cli.page.snapshot import Snapshots
 from ottla.cli.pipeline_answers import INGESTION, LakeAnswer, answers_of
 from ottla.cli.pipeline_layout import Shown, drawn
 from ottla.cli.pipeline_states import WAITING, State, states
@@ -15,6 +16,7 @@ from ottla.cli.pipeline_tables import seconds_text
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from ottla.cli.page.server import PageServer
     from ottla.pipelines.frame.pipeline import Pipeline
     from ottla.pipelines.frame.place import Place
     from ottla.pipelines.frame.progress import Progress
@@ -61,8 +63,12 @@ def _told(state: State) -> str:
 class Screen:
     """Of the demo. On a terminal it moves; elsewhere lines are printed."""
 
-    def __init__(self, pipelines: "Sequence[Pipeline]", place: "Place", output: Output) -> None:
+    def __init__(
+        self, pipelines: "Sequence[Pipeline]", place: "Place", output: Output, page: "PageServer | None" = None
+    ) -> None:
         self._pipelines = pipelines
+        self._page = page
+        self._snapshots = Snapshots()
         self._output = output
         self._live: Live | None = None
         self._lines = Lines()
@@ -90,14 +96,20 @@ class Screen:
         names = [one.name for one in self._pipelines]
         if self._live is None:
             self._lines.show(found, names, sent, beside or STARTING)
-            return
-        seconds = int(time.monotonic() - self._began)
-        doing = "Ctrl-C ends" if found else beside or f"{STARTING} ..."
-        also = f"; {beside}" if found and beside else ""
-        head = f"Ottla  {seconds} s  {sum(sent.values()):,} events sent  ({doing}{also})"
+            if self._page is None:
+                return
         shown = [
             Shown(state, sent.get(one.name, 0), answers_of(one, results, self._lake))
             for one, state in zip(self._pipelines, states(names, found), strict=True)
         ]
-        size = self._output.console.size
-        self._live.update(drawn(head, shown, size.width, size.height), refresh=True)
+        seconds = int(time.monotonic() - self._began)
+        doing = "Ctrl-C ends" if found else beside or f"{STARTING} ..."
+        also = f"; {beside}" if found and beside else ""
+        head = f"{seconds} s  {sum(sent.values()):,} events sent  ({doing}{also})"
+        if self._page is not None:
+            now_ms = time.time_ns() // 1_000_000
+            self._page.show(self._snapshots.take(now_ms, head, shown, results.tables))
+            head += f"  {self._page.url}"
+        if self._live is not None:
+            size = self._output.console.size
+            self._live.update(drawn(f"Ottla  {head}", shown, size.width, size.height), refresh=True)
