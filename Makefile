@@ -30,15 +30,29 @@ $(VENV)/.installed: $(SOURCES) $(COMPILED) | $(VENV)/bin/python
 	@$(BIN)/python -m compileall -q src/ottla
 	@touch $@
 
-# What is compiled lies beside the sources since the first install: the others need not compile it again.
-$(VENV)/.installed-all: $(VENV)/.installed
+# For development: compiling takes the processor, and packages and peers the network and the disk, so all three run
+# side by side. The packages come without what is compiled; that lies beside the sources.
+$(VENV)/.compiled: $(SOURCES) $(COMPILED) | $(VENV)/bin/python
+	@echo "Compiling the hot modules ..."
+	@mkdir -p build
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		> build/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target build/tools -r build/requirements.txt
+	@PYTHONPATH=build/tools $(BIN)/python setup.py build_ext --inplace > build/compile.log 2>&1 || \
+		{ tail -n 40 build/compile.log; exit 1; }
+	@touch $@
+
+$(VENV)/.packages: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing what the tests need into $(VENV) (Spark alone is 450 MB) ..."
 	@OTTLA_PURE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,compat,bench]'
 	@touch $@
 
-# Peers wait for the network, and what is compiled for the processor: side by side.
+$(VENV)/.ready: $(VENV)/.compiled $(VENV)/.packages
+	@$(BIN)/python -m compileall -q src/ottla
+	@touch $(VENV)/.installed $@
+
 setup: | $(VENV)/bin/python ## Install everything that development needs, peers included
-	@$(MAKE) --silent --no-print-directory -j2 $(VENV)/.installed-all peers
+	@$(MAKE) --silent --no-print-directory -j3 $(VENV)/.ready peers
 
 peers: | $(VENV)/bin/python
 	@$(BIN)/python -m tests.peers.install all
@@ -61,15 +75,15 @@ java:
 broker: $(VENV)/.installed ## Start the broker alone, without Spark (DATA=ottla-data PORT=9092)
 	@$(BIN)/ottla broker --data $(DATA) --port $(PORT)
 
-test: setup check ## Run all tests
+test: setup ## Run the checks and all tests
 	@$(BIN)/python -m tests.together
 
-check: $(VENV)/.installed-all ## Lint, format, types, imports, tidiness
+check: $(VENV)/.ready ## Lint, format, types, imports, tidiness
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -q --durations=0 -p no:randomly tests/unit/test_tidy.py
+	@$(BIN)/python -m pytest -q -p no:randomly tests/unit/test_tidy.py
 
 compat: setup ## Client tests and clients' own suites on Ottla, then on Apache Kafka; writes docs/CLIENT_SUITES.md
 	@$(BIN)/python -m pytest tests/compat/clients --target=ottla

@@ -196,14 +196,15 @@ def extensions() -> list[Extension]:
         declare_types(name)
     # Annotations are for people and type checkers: they must not change what a compiled module does.
     directives = {"language_level": 3, "annotation_typing": False, "binding": True}
+    at_once = os.cpu_count() or 1
     built = [
-        *cythonize([native, consumer, producer, protocol, client], build_dir="build/cython"),
+        *cythonize([native, consumer, producer, protocol, client], build_dir="build/cython", nthreads=at_once),
         *cythonize(
             hot,
             build_dir="build/cython",
             include_path=[str(DECLARATIONS)],
             compiler_directives=directives,
-            nthreads=os.cpu_count() or 1,
+            nthreads=at_once,
         ),
     ]
     for extension in built:

@@ -1,62 +1,144 @@
-"""`python -m tests.together`: all tests, in three processes that run side by side.
+"""`python -m tests.together`: the checks and all tests, as jobs that run side by side.
 
 Tests that run Spark wait for it much of the time, those beside Apache Kafka wait for both brokers, and the others
-compute. They have nothing in common but the machine. Spark's take the longest. What the first process says is printed
-as it comes, what the others say when all are done.
+compute. They have nothing in common but the machine. One job more than there are processors runs at any time; the
+longest begin first, so that all of them end at about the same time. What a job has printed follows when it is done,
+and at the end come the slowest tests of all jobs.
 """
 
-import subprocess
+import asyncio
+import os
 import sys
 import tempfile
-from contextlib import ExitStack
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
 
 from tests.peers.paths import REPOSITORY
 
-_SPARK = (
-    "tests/spark",
-    "tests/pipelines",
-    "tests/capture",
-    "tests/compat/clients/test_spark.py",
-    "tests/compat/clients/test_testing_guide_spark.py",
-    "tests/compat/questions",
-    "tests/compat/suites",
+SLOWEST = 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process of pytest: the tests at some paths, without those that another job has below them."""
+
+    name: str
+    paths: tuple[str, ...]
+
+    def arguments(self, jobs: Iterable["Job"]) -> list[str]:
+        others = (path for job in jobs if job is not self for path in job.paths)
+        below = [path for path in others if any(path.startswith(f"{own}/") for own in self.paths)]
+        return [*self.paths, *(f"--ignore={path}" for path in below)]
+
+
+# The checks have the tidy test. What no other job has is in the last one.
+CHECKS = Job("checks", ("tests/unit/test_tidy.py",))
+JOBS = (
+    Job("Spark", ("tests/spark", "tests/pipelines")),
+    Job("client libraries", ("tests/compat/clients",)),
+    Job(
+        "Spark in processes of its own",
+        (
+            "tests/spark/sink/test_kills.py",
+            "tests/spark/test_cluster.py",
+            "tests/spark/test_connect.py",
+            "tests/pipelines/test_forms.py",
+            "tests/compat/clients/test_spark.py",
+            "tests/compat/clients/test_testing_guide_spark.py",
+        ),
+    ),
+    Job("Ottla's client beside Apache Kafka", ("tests/compat/client",)),
+    CHECKS,
+    Job("broker and command", ("tests/unit/broker", "tests/unit/cli", "tests/unit/testing")),
+    Job("client", ("tests/unit/client", "tests/property")),
+    Job("questions and suites", ("tests/compat/questions", "tests/compat/suites")),
+    Job("Apache Kafka's classes", ("tests/compat",)),
+    Job("capture and damage", ("tests/capture", "tests/damage")),
+    Job("the others", ("tests",)),
 )
-_BROKERS = ("tests/compat",)
 
 
-def _parts() -> list[list[str]]:
-    """The arguments of each process; what is named by none of them is the first one's."""
-    return [
-        ["tests", *_without(_SPARK, _BROKERS)],
-        [*_BROKERS, *_without(_SPARK)],
-        [*_SPARK],
+@dataclass(frozen=True)
+class Result:
+    job: Job
+    code: int
+    seconds: float
+    printed: str
+
+
+def command(job: Job, report: Path) -> list[str]:
+    if job is CHECKS:
+        return ["make", "--silent", "--no-print-directory", "check"]
+    return [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *job.arguments(JOBS)]
+
+
+async def run(job: Job, report: Path) -> Result:
+    began = time.monotonic()
+    # A make that runs this one has flags for its own children.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    with tempfile.TemporaryFile() as printed:
+        process = await asyncio.create_subprocess_exec(
+            *command(job, report), cwd=REPOSITORY, env=environment, stdout=printed, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+        printed.seek(0)
+        return Result(job, code, time.monotonic() - began, printed.read().decode(errors="replace"))
+
+
+async def run_all(jobs: Sequence[Job], at_once: int, reports: Path) -> list[Result]:
+    """The results in the order in which the jobs ended."""
+    results: list[Result] = []
+    places = asyncio.Semaphore(at_once)
+
+    async def run_next(number: int, job: Job) -> None:
+        async with places:
+            say(f"=== {job.name}: begun")
+            result = await run(job, reports / f"{number}.xml")
+        results.append(result)
+        say(f"\n=== {job.name}: {'done' if result.code == 0 else 'FAILED'} after {result.seconds:.0f} s")
+        say(result.printed)
+
+    async with asyncio.TaskGroup() as group:
+        for number, job in enumerate(jobs):
+            group.create_task(run_next(number, job))
+    return results
+
+
+def slowest(reports: Path, count: int) -> list[tuple[float, str]]:
+    """Seconds and names of the slowest tests, with what they had set up, from the reports of all jobs."""
+    times = [
+        (float(case.get("time", "0")), f"{case.get('classname')}::{case.get('name')}")
+        for report in reports.glob("*.xml")
+        for case in ElementTree.parse(report).getroot().iter("testcase")
     ]
+    return sorted(times, reverse=True)[:count]
 
 
-def _without(*parts: tuple[str, ...]) -> list[str]:
-    return [f"--ignore={path}" for paths in parts for path in paths]
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
-    first, *others = [[sys.executable, "-m", "pytest", *arguments] for arguments in _parts()]
-    with ExitStack() as stack:
-        said = [stack.enter_context(tempfile.TemporaryFile()) for _ in others]
-        running = [
-            subprocess.Popen(command, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT)
-            for command, output in zip(others, said, strict=True)
-        ]
-        try:
-            codes = [subprocess.run(first, cwd=REPOSITORY).returncode]
-            codes += [process.wait() for process in running]
-        except BaseException:
-            for process in running:
-                process.terminate()
-                process.wait()
-            raise
-        for output in said:
-            output.seek(0)
-            sys.stdout.write(output.read().decode(errors="replace"))
-    return next((code for code in codes if code), 0)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as directory:
+        results = asyncio.run(run_all(JOBS, (os.cpu_count() or 1) + 1, Path(directory)))
+        say(f"=== the {SLOWEST} slowest tests")
+        for seconds, name in slowest(Path(directory), SLOWEST):
+            say(f"{seconds:7.1f} s  {name}")
+    failed = [result for result in results if result.code]
+    say(f"=== {(time.monotonic() - began) / 60:.1f} minutes, of which:")
+    for result in results:
+        say(f"{result.seconds:7.1f} s  {result.job.name}{': FAILED' if result.code else ''}")
+    return next((result.code for result in failed), 0)
 
 
 if __name__ == "__main__":
