@@ -27,7 +27,8 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 class KafkaBroker(ServerProcess):
     """Apache Kafka from `.cache/peers`; `heap` is both -Xms and -Xmx, as the server is run for benchmarks.
 
-    `short_lived` leaves out the compiler that pays only later: a broker of a test starts in half the processor time.
+    `short_lived` leaves out the compiler and the collector that pay only later: a broker of a test starts in half the
+    processor time.
     """
 
     name = "kafka"
@@ -42,7 +43,8 @@ class KafkaBroker(ServerProcess):
     ) -> None:
         super().__init__(directory, port, properties)
         self.heap = heap
-        self._compiler = ["-XX:TieredStopAtLevel=1"] if short_lived else []
+        lasting = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        self._machine = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if short_lived else lasting
         self._controller_port: int | None = None
         self._libs = require_libs(KAFKA_LIBS, "kafka")
 
@@ -80,8 +82,8 @@ class KafkaBroker(ServerProcess):
             self._format()
 
     def command(self) -> list[str]:
-        memory = [f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
-        return self._java([*memory, *self._compiler, "kafka.Kafka", str(self._properties_path)])
+        memory = [f"-Xmx{self.heap}", f"-Xms{self.heap}"]
+        return self._java([*memory, *self._machine, "kafka.Kafka", str(self._properties_path)])
 
     def is_ready(self) -> bool:
         return self.port is not None and brokers_known(self.port) > 0
