@@ -56,15 +56,14 @@ def test_a_thread_that_registers_may_write(
 
 
 def test_a_thread_keeps_its_active_session_where_that_knows_the_format(spark: Any) -> None:
-    from pyspark.sql import SparkSession
+    """It is asked of the JVM, which has one for each thread; PySpark's own variable is one for all threads."""
+    classes = spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession
 
-    def active_after(*sessions: Any) -> list[Any]:
+    def active_after(*sessions: Any) -> list[bool]:
         found = []
         for session in sessions:
             register(session)
-            active = SparkSession.getActiveSession()
-            assert active is not None
-            found.append(active._jsparkSession.equals(session._jsparkSession))
+            found.append(classes.getActiveSession().get().equals(session._jsparkSession))
         return found
 
     with ThreadPoolExecutor(1) as thread:
