@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.peers.paths import REPOSITORY, PeerMissing
 from tests.peers.process import ServerProcess
 
@@ -26,6 +27,10 @@ pytest.register_assert_rewrite(
     "tests.unit.broker.api.config_questions",
     "tests.unit.broker.api.log_dir_questions",
 )
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 _TARGETS = ("ottla", "kafka")
 _topic_numbers = itertools.count(1)

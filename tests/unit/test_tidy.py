@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ottla"
@@ -117,3 +118,9 @@ def test_the_documented_apis_are_the_served_ones() -> None:
         for key, handler in registered_handlers().items()
     }
     assert documented == served
+
+
+def test_no_example_of_a_property_fails_for_being_slow() -> None:
+    """Beside other work any of them may be."""
+    assert settings.default is not None
+    assert settings.default.deadline is None
