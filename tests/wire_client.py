@@ -12,7 +12,7 @@ from ottla.protocol.message import Request, Response
 
 Answer = TypeVar("Answer", bound=Response)
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 CLIENT_ID = "wire-client"
 
 

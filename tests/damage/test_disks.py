@@ -18,7 +18,7 @@ from tests.wire_client import WireClient
 from ottla.protocol.errors import ErrorCode
 
 GOOD, BAD = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.01
 DISK_BYTES = 8 << 20
 QUICK = {"replica.high.watermark.checkpoint.interval.ms": "50", "log.flush.offset.checkpoint.interval.ms": "50"}

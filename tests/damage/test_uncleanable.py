@@ -23,7 +23,7 @@ SMALL_SEGMENTS = {
     "file.delete.delay.ms": "0",
     "retention.ms": "-1",
 }
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 ROUNDS = 20_000
 RECORDS = 30
 MANAGER = "kafka_log_logcleanermanager_"

@@ -16,7 +16,7 @@ class OttlaBroker(ServerProcess):
     """The broker of this repository; without a `port` the first start takes a free one and later starts keep it."""
 
     name = "ottla"
-    start_timeout_seconds = 60.0
+    start_timeout_seconds = 120.0
 
     def prepare(self) -> None:
         self.data_directory.mkdir(exist_ok=True)

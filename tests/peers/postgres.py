@@ -31,7 +31,7 @@ class PostgresServer(ServerProcess):
     """The server, in a directory that its own user can reach; `remove` ends it and deletes that."""
 
     name = "postgres"
-    start_timeout_seconds = 30.0
+    start_timeout_seconds = 120.0
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)

@@ -34,7 +34,7 @@ class ServerProcess(ABC):
 
     name = "server"
     alive: ClassVar[list[ServerProcess]] = []
-    start_timeout_seconds = 60.0
+    start_timeout_seconds = 120.0
     stop_timeout_seconds = 30.0
 
     def __init__(self, directory: Path, port: int | None = None, properties: dict[str, str] | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-_PATIENCE_SECONDS = 15.0
+_PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.002
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tests.peers.ports import LOOPBACK, receive_exactly
 
 FETCH, METADATA, API_VERSIONS = 1, 3, 18
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
 
 
 @contextlib.contextmanager

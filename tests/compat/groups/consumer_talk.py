@@ -47,7 +47,7 @@ from ottla.records import read_records
 
 GROUP_RESOURCE = 32
 TOPICS = {"four": 4, "one": 1, "two": 2}
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 REBALANCE_MS = 60_000
 
 

@@ -25,7 +25,7 @@ class KafkaGroups:
         )
 
     def end(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
     def ask(self, *words: object) -> str:
         assert self._process.stdin is not None

@@ -26,7 +26,7 @@ from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from ottla.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LONG_MS = 60_000
 RETRY_SECONDS = 0.02
 DESCRIBE_VERSION = 5

@@ -34,7 +34,7 @@ class KafkaLog:
         )
 
     def end(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
     def ask(self, *words: object) -> Answer:
         assert self._process.stdin is not None

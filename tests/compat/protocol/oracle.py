@@ -40,7 +40,7 @@ class JavaOracle:
         )
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
     def ask(self, *words: object) -> Answer:
         assert self._process.stdin is not None

@@ -21,7 +21,7 @@ class KafkaQuotas:
         )
 
     def end(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
     def ask_all(self, questions: list[tuple[object, ...]]) -> list[list[str]]:
         """The answers to many questions, which go over the pipe together."""

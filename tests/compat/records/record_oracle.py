@@ -38,7 +38,7 @@ class RecordOracle:
         )
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
     def _ask(self, *words: str) -> str:
         assert self._process.stdin is not None

@@ -56,7 +56,7 @@ async def outcomes(faults: list[str], together: int) -> list[object]:
             names = [f"{turn} {number}" for number in range(together)]
             seen += await asyncio.gather(*map(ask, names), return_exceptions=True)
         broker.behave = Whim([])
-        async with asyncio.timeout(20.0):
+        async with asyncio.timeout(60.0):
             while (last := (await asyncio.gather(ask("last"), return_exceptions=True))[0]) != "right":
                 seen.append(last)
     return seen

@@ -278,7 +278,7 @@ def test_abort_leaves_alone_what_a_decision_under_way_may_still_make_count(query
         delivery = producer.send(
             query.options.decisions_topic, decision, key=query.key.encode(), partition=query.log.partition
         )
-        delivery.result(10)
+        delivery.result(60)
         query.abort(0)
         assert sorted(set(query.open()) - {decider.transactional_id}) == sorted(one[0] for one in staged)
         producer.commit_transaction()

@@ -15,7 +15,7 @@ from ottla.cluster.image import Endpoint
 from ottla.runtime import Executor
 
 LOOPBACK = "127.0.0.1"
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 Result = TypeVar("Result")
 Dispatch = Callable[[Connection, memoryview], Reply]

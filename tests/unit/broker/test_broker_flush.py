@@ -62,7 +62,7 @@ class WatchedFile(RealFile):
     def sync(self) -> None:
         if self._watched.topic and f"/{self._watched.topic}-" in self.path:
             self._watched.syncs += 1
-            assert self._watched.may_sync.wait(20)
+            assert self._watched.may_sync.wait(60)
             if self._watched.fails:
                 raise OSError(errno.EIO, "the device does not answer")
         super().sync()

@@ -38,7 +38,7 @@ from ottla.protocol.messages.fetch import FetchResponse
 from ottla.runtime.real_disk import RealDisk
 
 HTTP = {"ottla.http.listeners": "http://127.0.0.1:0"}
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 TRAFFIC = ("messagesin", "bytesin", "bytesout", "totalproducerequests", "totalfetchrequests")
 
 

@@ -25,7 +25,7 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 PARTITIONS = 30
 # So that every batch begins a segment.
 TINY_SEGMENTS = {"segment.index.bytes": "16", "index.interval.bytes": "0"}

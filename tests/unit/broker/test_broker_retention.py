@@ -21,7 +21,7 @@ from ottla.protocol.errors import ErrorCode
 TINY_SEGMENTS = {"segment.index.bytes": "48", "index.interval.bytes": "0"}
 # Apache Kafka begins with its periodic work after half a minute unless told otherwise.
 OFTEN = {"log.retention.check.interval.ms": "5", "log.initial.task.delay.ms": "5"}
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 Start = Callable[[dict[str, str]], ServerProcess]
 

@@ -124,7 +124,7 @@ def test_every_line_of_the_log_is_json_and_the_http_address_is_told(tmp_path: Pa
     with WatchedBroker(tmp_path) as broker:
         (url,) = re.findall(r"metrics on (\S+)", broker.log_since_start())
         for page, expected in (("metrics", "process_open_fds "), ("readyz", "ready\n"), ("healthz", "ok\n")):
-            with urllib.request.urlopen(url.replace("metrics", page), timeout=20) as answer:
+            with urllib.request.urlopen(url.replace("metrics", page), timeout=60) as answer:
                 assert expected in answer.read().decode()
         assert broker.stop() == OK
         lines = broker.log_since_start().splitlines()

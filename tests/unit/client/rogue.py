@@ -164,7 +164,7 @@ async def connections(
 
 async def why_nothing_is_known(network: Connections) -> str:
     """The text of the error, once it has a reason."""
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(60.0):
         while True:
             try:
                 await network.updated(Cluster(), 0.05)

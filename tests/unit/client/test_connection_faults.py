@@ -18,7 +18,7 @@ from ottla.protocol.messages.api_versions import ApiVersionsResponse
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 GOOD = ListGroupsResponse(groups=[ListedGroup(group_id="billing", protocol_type="consumer")])
 
 

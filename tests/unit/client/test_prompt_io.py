@@ -201,5 +201,5 @@ def test_threads_that_ask_and_answer_at_once_hear_each_other() -> None:
         other = threading.Thread(target=talk, args=(there, False))
         other.start()
         talk(here, True)
-        other.join(20.0)
+        other.join(60)
         assert not other.is_alive()

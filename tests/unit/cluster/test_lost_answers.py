@@ -71,7 +71,7 @@ def with_lossy_store(
             endpoints=(Endpoint("PLAINTEXT", "localhost", 9092),),
             ids=SeededIds(),
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60.0):
             await lifecycle.start()
         await scenario(store, controller, metadata)
         await lifecycle.shutdown()

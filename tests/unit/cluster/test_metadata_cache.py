@@ -33,7 +33,7 @@ def with_cache(directory: Path, scenario: Callable[[EmbeddedStore, MetadataCache
     """A cache on one session, and another session for the writes of others."""
 
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60.0):
             writer = await EmbeddedStore.open(str(directory / "store.sqlite3"))
             reader = await writer.new_session()
             await ensure_layout(writer, SeededIds())

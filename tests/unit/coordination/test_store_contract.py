@@ -75,7 +75,7 @@ class Heard:
         self._news.set()
 
     async def until(self, count: int) -> list[Event]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60.0):
             while len(self.events) < count:
                 self._news.clear()
                 await self._news.wait()

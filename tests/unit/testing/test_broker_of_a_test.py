@@ -96,11 +96,11 @@ def test_a_kill_loses_nothing_that_was_acknowledged_and_is_no_clean_stop() -> No
 
 
 def test_a_kill_breaks_connections_and_a_client_comes_back() -> None:
-    with TestBroker() as broker, socket.create_connection((broker.host, broker.port), timeout=20) as connection:
+    with TestBroker() as broker, socket.create_connection((broker.host, broker.port), timeout=60) as connection:
         broker.kill()
         assert connection.recv(1) == b""
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((broker.host, broker.port), timeout=20)
+            socket.create_connection((broker.host, broker.port), timeout=60)
         broker.start()
         ConfluentClient(broker.bootstrap_servers).produce("topic", 0, [Message(b"back")])
         assert values(broker, "topic") == [b"back"]

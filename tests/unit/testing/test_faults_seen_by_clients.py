@@ -21,7 +21,7 @@ from ottla.testing import TestBroker
 
 CLIENTS: list[type[AdminClient]] = [ConfluentClient, AiokafkaClient]
 VERY_LONG_SECONDS = 3600
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture(scope="module")

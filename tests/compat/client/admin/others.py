@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicCollection, TopicPartition
 from confluent_kafka import admin as confluent_admin
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 60
 LOOKS = 1500
 
 with warnings.catch_warnings():

@@ -15,7 +15,7 @@ from ottla.client.connections import Connections
 from ottla.client.errors import AuthenticationFailed
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 async def learn(kafka: SecuredKafka, listener: str, settings: dict[str, Any]) -> Cluster:

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from ottla import Admin
 from ottla.client.admin import NewTopic
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 Arguments = ParamSpec("Arguments")
 _numbers = itertools.count(1)

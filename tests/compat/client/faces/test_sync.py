@@ -28,7 +28,7 @@ from ottla.client.errors import (
 # Without a handler of SIGALRM, the main thread runs the loop of a consumer that it waits for.
 pytestmark = pytest.mark.timeout(300, method="thread")
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class KafkaAssignors:
         )
 
     def end(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
     def _ask(self, question: dict[str, object]) -> Any:
         assert self._process.stdin is not None

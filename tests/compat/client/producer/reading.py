@@ -11,7 +11,7 @@ from tests.waiting import until_settled
 from ottla import Admin
 from ottla.client.admin import NewTopic
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 class Seen(NamedTuple):

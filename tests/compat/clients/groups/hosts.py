@@ -17,7 +17,7 @@ from tests.compat.clients.groups.sessions import QUIET_MS, SESSION_MS
 from tests.peers.java import compile_java, java_command
 from tests.peers.paths import CLIENTS39_LIBS, KAFKA_LIBS, REPOSITORY, require_libs
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 60.0
 _SOURCE = Path(__file__).parents[2] / "java" / "groups" / "GroupHost.java"
 _NULL = "-"
 _names = itertools.count(1)

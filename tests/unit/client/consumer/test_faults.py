@@ -24,7 +24,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.records import scan_headers
 from ottla.testing import TestBroker
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 PLACE = TopicPartition("orders", 0)
 
 

@@ -17,7 +17,7 @@ from ottla.client.types import TopicPartition
 from ottla.records import BatchHeader, arrow
 from ottla.testing import TestBroker
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 BATCHES = 24
 ROWS = 4
 RECORDS = BATCHES * ROWS

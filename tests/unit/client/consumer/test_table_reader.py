@@ -16,7 +16,7 @@ from ottla.client.consumer.columns import decode
 from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 PLACE = TopicPartition("orders", 0)
 RECORDS = 24
 WIDE = 6

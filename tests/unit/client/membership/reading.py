@@ -12,7 +12,7 @@ from ottla.client.membership.interface import Membership, Topics
 from ottla.client.types import TopicPartition
 from ottla.runtime.real import SystemClock, SystemIds
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 Event = tuple[str, frozenset[TopicPartition]]
 
 

@@ -200,7 +200,7 @@ def test_threads_send_and_wait_side_by_side(ottla: TestBroker) -> None:
         deliveries = [
             background.producer.send("t", b"%d-%06d" % (number, one), partition=number) for one in range(2000)
         ]
-        offsets[number] = [delivery.result(20).offset for delivery in deliveries]
+        offsets[number] = [delivery.result(60).offset for delivery in deliveries]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
     for thread in threads:
@@ -242,7 +242,7 @@ def _send_until_known(producer: AsyncProducer, topic: str) -> None:
     """A busy machine may take longer than `max.block.ms` to learn of a topic."""
     for _ in range(1000):
         try:
-            producer.send(topic, b"first").result(20)
+            producer.send(topic, b"first").result(60)
         except BrokerUnavailable:
             continue
         return

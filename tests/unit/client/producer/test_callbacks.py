@@ -19,13 +19,13 @@ def test_sys_exit_in_a_callback_is_told_in_the_log_and_harms_nobody(
         raise error
 
     with Producer(ottla.bootstrap_servers, linger_ms=20) as producer:
-        producer.send("t", b"0").result(20)
+        producer.send("t", b"0").result(60)
         if not is_written:
             ottla.faults.error("PRODUCE", "INVALID_RECORD")
         deliveries = [producer.send("t", b"%d" % number, on_delivery=leave) for number in (1, 2)]
         producer.flush(20)
         assert [delivery.exception() is None for delivery in deliveries] == [is_written] * 2
-        assert producer.send("t", b"3").result(20).offset >= 0
+        assert producer.send("t", b"3").result(60).offset >= 0
     assert caplog.text.count("a delivery callback failed") == 2
 
 
@@ -40,7 +40,7 @@ def test_sys_exit_in_an_interceptor_is_told_in_the_log_and_harms_nobody(
 
     told: list[object] = []
     with Producer(ottla.bootstrap_servers, interceptor_classes=[Leaving()]) as producer:
-        producer.send("t", b"0", on_delivery=lambda *came: told.append(came)).result(20)
+        producer.send("t", b"0", on_delivery=lambda *came: told.append(came)).result(60)
         producer.flush(20)
     assert len(told) == 1
     assert "an interceptor failed in on_acknowledgement" in caplog.text

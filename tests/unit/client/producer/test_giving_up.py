@@ -12,7 +12,7 @@ from ottla.client.producer.producer import AsyncProducer
 from ottla.records import Codec
 from ottla.testing import TestBroker
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 LARGE: dict[str, Any] = {"batch_size": 8_000_000, "max_request_size": 16_000_000, "linger_ms": 1000}
 
 

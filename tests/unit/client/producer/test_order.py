@@ -21,7 +21,7 @@ from ottla.runtime.real import SystemIds
 from ottla.testing import TestBroker
 from ottla.testing.runtime import InlineExecutor, MovableClock
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 DELIVERY_TIMEOUT_MS = 120_000
 SETTINGS: dict[str, Any] = {"buffer_memory": 10_000, "linger_ms": 0, "max_block_ms": 10 * DELIVERY_TIMEOUT_MS}
 TABLE = pa.table({"value": pa.array([b"2", b"3"], pa.binary())})

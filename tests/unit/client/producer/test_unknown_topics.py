@@ -28,7 +28,7 @@ from ottla.client.producer.producer import AsyncProducer
 from ottla.runtime.real import SystemClock, SystemIds
 from ottla.testing import TestBroker
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 MAX_BLOCK_SECONDS = 60
 
 

@@ -33,7 +33,7 @@ class Closer(threading.Thread):
             self.error = error
 
     def ends(self) -> bool:
-        self.join(20)
+        self.join(60)
         return not self.is_alive() and self.error is None
 
 
@@ -46,7 +46,7 @@ def wait_for(holds: Callable[[], Any]) -> None:
 
 def test_who_closes_a_producer_that_is_being_closed_waits_and_no_record_fails(ottla: TestBroker) -> None:
     producer = Producer(ottla.bootstrap_servers)
-    producer.send("t", b"first").result(20)
+    producer.send("t", b"first").result(60)
     ottla.faults.delay("PRODUCE", 0.3)
     deliveries = [producer.send("t", b"%d" % number) for number in range(100)]
     first = Closer(producer.close)
@@ -61,7 +61,7 @@ def test_who_closes_a_producer_that_is_being_closed_waits_and_no_record_fails(ot
 
 def test_who_has_no_time_to_wait_for_another_ends_it(ottla: TestBroker) -> None:
     producer = Producer(ottla.bootstrap_servers)
-    producer.send("t", b"first").result(20)
+    producer.send("t", b"first").result(60)
     ottla.faults.delay("PRODUCE", 60)
     delivery = producer.send("t", b"late")
     first = Closer(producer.close)
@@ -73,7 +73,7 @@ def test_who_has_no_time_to_wait_for_another_ends_it(ottla: TestBroker) -> None:
 
 def test_who_closes_a_consumer_that_is_being_closed_waits_for_its_commit(ottla: TestBroker) -> None:
     with Producer(ottla.bootstrap_servers) as producer:
-        producer.send("t", b"x").result(20)
+        producer.send("t", b"x").result(60)
     settings: dict[str, Any] = {"group_id": "g", "auto_offset_reset": "earliest", "auto_commit_interval_ms": 3_600_000}
     consumer = Consumer(ottla.bootstrap_servers, **settings)
     consumer.assign([("t", 0)])
@@ -126,7 +126,7 @@ def test_who_closes_an_admin_client_that_is_being_closed_waits_until_it_is(ottla
     client: Any = admin._client
     network = client._network = SlowNetwork(client._network)
     first = Closer(admin.close)
-    assert network.is_closing.wait(20)
+    assert network.is_closing.wait(60)
     was_closed: list[bool] = []
 
     def close_and_look() -> None:

@@ -15,7 +15,7 @@ from ottla.client.sync.lent_loop import LentLoop
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.testing import TestBroker
 
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture

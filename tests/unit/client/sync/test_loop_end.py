@@ -28,7 +28,7 @@ class Hesitant(LoopThread):
         loop = super()._loop_to_call()
         if self.hesitates:
             self.has_looked.set()
-            assert self.may_call.wait(20)
+            assert self.may_call.wait(60)
         return loop
 
     def run_late(self) -> tuple[threading.Thread, list[BaseException]]:
@@ -44,7 +44,7 @@ class Hesitant(LoopThread):
 
         caller = threading.Thread(target=call, daemon=True)
         caller.start()
-        assert self.has_looked.wait(20)
+        assert self.has_looked.wait(60)
         return caller, told
 
 
@@ -55,7 +55,7 @@ def test_a_call_that_comes_when_the_loop_is_closed_is_told(drives_here: bool) ->
     caller, told = thread.run_late()
     thread.close()
     thread.may_call.set()
-    caller.join(20)
+    caller.join(60)
     assert [type(error) for error in told] == [ClientClosed]
 
 
@@ -81,7 +81,7 @@ def test_a_call_that_comes_while_the_loop_is_closed_is_told(drives_here: bool) -
     thread.run(leave_something)
     caller, told = thread.run_late()
     thread.close()
-    caller.join(20)
+    caller.join(60)
     assert [type(error) for error in told] == [ClientClosed]
 
 
@@ -147,7 +147,7 @@ def test_what_an_errand_gives_to_a_loop_that_is_closed_meanwhile_harms_nobody() 
 
     def work() -> None:
         begun.set()
-        assert is_closed.wait(20)
+        assert is_closed.wait(60)
 
     told: list[BaseException] = []
 
@@ -159,10 +159,10 @@ def test_what_an_errand_gives_to_a_loop_that_is_closed_meanwhile_harms_nobody() 
 
     caller = threading.Thread(target=call, daemon=True)
     caller.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     thread.close()
     is_closed.set()
-    caller.join(20)
+    caller.join(60)
     assert [type(error) for error in told] == [ClientClosed]
 
 

@@ -143,7 +143,7 @@ def test_the_thread_ends_with_a_client_that_was_forgotten() -> None:
     [serving] = [each for each in threading.enumerate() if each.name == "ottla-forgotten"]
     del owner
     gc.collect()
-    serving.join(20)
+    serving.join(60)
     assert not serving.is_alive()
 
 
@@ -201,9 +201,9 @@ def test_the_loop_goes_on_while_nobody_waits(thread: LoopThread) -> None:
         asyncio.get_running_loop().call_later(0.01, rung.set)
 
     thread.run(set_alarm)
-    assert rung.wait(20)
+    assert rung.wait(60)
     thread.run(set_alarm)
-    assert rung.wait(20)
+    assert rung.wait(60)
     thread.close()
 
 
@@ -223,10 +223,10 @@ def test_one_caller_waits_for_long_while_others_call(thread: LoopThread) -> None
     results: list[str] = []
     caller = threading.Thread(target=lambda: results.append(thread.run(wait)))
     caller.start()
-    is_waiting.wait(20)
+    is_waiting.wait(60)
     assert thread.run(thread_name) in ("ottla-producer", caller.name)
     thread.run(open_gate)
-    caller.join(20)
+    caller.join(60)
     assert results == ["through"]
     thread.close()
 

@@ -14,7 +14,7 @@ from ottla.client.producer.batches import Delivery
 from ottla.client.sync import naps
 from ottla.testing import TestBroker
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 60.0
 
 pytestmark = pytest.mark.skipif(not naps.Naps.are_possible, reason="there is nothing to nap on")
 
