@@ -49,11 +49,18 @@ _POM = """\
   <groupId>ottla.peers</groupId>
   <artifactId>{name}</artifactId>
   <version>1</version>
-  <dependencies>
-{dependencies}
-  </dependencies>
+{body}
 </project>
 """
+
+_COPIES = """\
+  <build><plugins><plugin>
+    <groupId>org.apache.maven.plugins</groupId>
+    <artifactId>maven-dependency-plugin</artifactId>
+    <configuration><artifactItems>
+{items}
+    </artifactItems></configuration>
+  </plugin></plugins></build>"""
 
 Artifact = tuple[str, str, str]
 
@@ -96,18 +103,23 @@ def _stamped(libs: Path, artifacts: tuple[Artifact, ...], bring: Callable[[], No
     _say(f"{name}: {len(list(libs.glob('*.jar')))} jars in {libs}")
 
 
+def _elements(element: str, artifacts: tuple[Artifact, ...]) -> str:
+    """Artifacts as a pom names them."""
+    parts = ("groupId", "artifactId", "version")
+    return "\n".join(
+        f"    <{element}>"
+        + "".join(f"<{part}>{value}</{part}>" for part, value in zip(parts, artifact, strict=True))
+        + f"</{element}>"
+        for artifact in artifacts
+    )
+
+
 def _with_dependencies(libs: Path, artifacts: tuple[Artifact, ...]) -> None:
     """These artifacts and all they need at run time, resolved by Maven."""
 
     def bring() -> None:
-        parts = ("groupId", "artifactId", "version")
-        dependencies = "\n".join(
-            "    <dependency>"
-            + "".join(f"<{part}>{value}</{part}>" for part, value in zip(parts, artifact, strict=True))
-            + "</dependency>"
-            for artifact in artifacts
-        )
-        (libs.parent / "pom.xml").write_text(_POM.format(name=libs.parent.name, dependencies=dependencies))
+        body = f"  <dependencies>\n{_elements('dependency', artifacts)}\n  </dependencies>"
+        (libs.parent / "pom.xml").write_text(_POM.format(name=libs.parent.name, body=body))
         _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"], libs.parent)
 
     _stamped(libs, artifacts, bring)
@@ -122,12 +134,14 @@ def install_clients39() -> None:
 
 
 def install_spark_connector() -> None:
-    def bring() -> None:
-        for artifact in _SPARK_CONNECTOR:
-            place = [f"-Dartifact={':'.join(artifact)}", f"-DoutputDirectory={SPARK_CONNECTOR_LIBS}"]
-            _run(["mvn", "-q", "-B", "dependency:copy", *place], SPARK_CONNECTOR_LIBS.parent)
+    libs = SPARK_CONNECTOR_LIBS
 
-    _stamped(SPARK_CONNECTOR_LIBS, _SPARK_CONNECTOR, bring)
+    def bring() -> None:
+        body = _COPIES.format(items=_elements("artifactItem", _SPARK_CONNECTOR))
+        (libs.parent / "pom.xml").write_text(_POM.format(name=libs.parent.name, body=body))
+        _run(["mvn", "-q", "-B", "dependency:copy", "-DoutputDirectory=libs"], libs.parent)
+
+    _stamped(libs, _SPARK_CONNECTOR, bring)
 
 
 def _install_package(name: str, package: str, otherwise: str) -> None:
