@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 from tests.peers.paths import REPOSITORY
+from tests.unit.testing.guide import OTHER_PLUGINS_OFF
 
 import ottla.testing
 
@@ -15,6 +16,7 @@ PLUGIN = "ottla.testing.plugin"
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY / "src"))
+    monkeypatch.setenv("PYTEST_ADDOPTS", OTHER_PLUGINS_OFF)
     return pytester
 
 
