@@ -20,9 +20,9 @@ from bench.jobs.pipeline_events import SEED, START_MS
 from bench.jobs.processor_time import tree_processor_by_kind, tree_processor_seconds
 from ottla import Admin, Producer
 from ottla.pipelines.frame import catalogue, job
+from ottla.pipelines.frame.delays import Offsets, taken_by
 from ottla.pipelines.frame.generating import Event
 from ottla.pipelines.frame.place import Place
-from ottla.pipelines.frame.progress import Offsets, taken_by
 from ottla.pipelines.frame.session import spark_session
 from ottla.pipelines.frame.topics import ensure_topics
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +25,7 @@ from ottla.cli.running import FAILED, WRONG, CommandFailed, drop_output, tell_er
 
 if TYPE_CHECKING:
     from ottla.pipelines.frame.pipeline import Pipeline
-    from ottla.pipelines.frame.place import Place
+    from ottla.pipelines.frame.place import Begin, Place
     from ottla.pipelines.frame.progress import Progress
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
@@ -52,6 +53,15 @@ Duration = Annotated[
 Data = Annotated[
     str,
     typer.Option("--data", "-d", metavar="PLACE", help="For checkpoints and the lake: a directory, or hdfs://..."),
+]
+BeginAt = Annotated[
+    str | None,
+    typer.Option(
+        "--begin",
+        metavar="WHERE",
+        help="Put the checkpoints that are there aside, and begin anew, or at the offsets that were published.",
+        show_default=False,
+    ),
 ]
 MostPerBatch = Annotated[
     int | None,
@@ -96,6 +106,7 @@ def run_pipelines(
     duration: Duration = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="Between two micro-batches.")] = "1s",
     most_per_batch: MostPerBatch = None,
+    begin: BeginAt = None,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -128,11 +139,10 @@ def run_pipelines(
         from ottla.cli.pipeline_run import run_order
         from ottla.pipelines.frame.order import Order
 
-        if source not in ("ottla", "kafka"):
-            raise WrongUsage(f"--source {source}: it must be ottla or kafka")
+        place = _place(brokers_of(bootstrap, settings, config_file), data, source, most_per_batch)
         order = Order(
             chosen(names),
-            _place(brokers_of(bootstrap, settings, config_file), data, source, most_per_batch),
+            replace(place, begin=begin_of(begin)),
             master=master,
             settings=dict(pairs(conf, "--conf", "spark.executor.memory=2g")),
             every=f"{seconds_of(every)} seconds",
@@ -224,6 +234,7 @@ def show_all(
     beside: Annotated[
         str | None, typer.Option("--beside", hidden=True, help="A command that installs Spark, run beside the screen.")
     ] = None,
+    begin: BeginAt = None,
 ) -> None:
     """Show the pipelines at work: a broker, made-up events, Spark on this machine, and their answers as they come.
 
@@ -241,7 +252,9 @@ def show_all(
         from ottla.cli.pipeline_demo import Demo
 
         seconds = None if duration is None else seconds_of(duration)
-        Demo(chosen(only or []), data.resolve(), port, seconds, rate, beside, has_page=page).run(output)
+        Demo(chosen(only or []), data.resolve(), port, seconds, rate, beside, has_page=page, begin=begin_of(begin)).run(
+            output
+        )
 
     guarded(work, output)
 
@@ -258,9 +271,18 @@ def brokers_of(bootstrap: str | None, settings: list[str] | None, config_file: P
     return target(bootstrap, settings, config_file, DEFAULT_TIMEOUT_SECONDS).properties()
 
 
+def begin_of(text: str | None) -> "Begin | None":
+    match text:
+        case None | "published" | "anew":
+            return text
+    raise WrongUsage(f"--begin {text}: it must be published or anew")
+
+
 def _place(brokers: dict[str, object], data: str, source: str, most_per_batch: int | None) -> "Place":
     from ottla.pipelines.frame.place import Place, absolute
 
+    if source not in ("ottla", "kafka"):
+        raise WrongUsage(f"--source {source}: it must be ottla or kafka")
     bootstrap = str(brokers.pop("bootstrap.servers"))
     return Place(bootstrap, absolute(data), source, most_per_batch, brokers)
 

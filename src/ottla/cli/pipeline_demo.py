@@ -20,7 +20,7 @@ from ottla.cli.pipeline_screen import Screen
 from ottla.cli.pipeline_states import states
 from ottla.cli.running import CommandFailed
 from ottla.pipelines.frame.order import Order, carry_out, fed, stopped_by_signals
-from ottla.pipelines.frame.place import Place
+from ottla.pipelines.frame.place import Begin, Place
 from ottla.pipelines.frame.progress import RUNNING
 from ottla.pipelines.frame.results import Results
 from ottla.pipelines.frame.session import require_spark
@@ -31,19 +31,30 @@ if TYPE_CHECKING:
 
 _BROKER_LOG, _INSTALL_LOG = "broker.log", "install.log"
 _STOP_SECONDS = 30.0
-# Where several share a few cores, less often is sooner.
-_EVERY, _EVERY_OF_SEVERAL = "1 second", "3 seconds"
+_EVERY = "1 second"
+# Where several share a few cores, less often is sooner. Spark begins micro-batches when the clock shows a multiple of
+# the time between them: with the same for all, all would begin at the same moment, and each wait for the others.
+_EVERY_OF_SEVERAL_MS, _APART_MS = 2400, 100
 # And a JVM that compiles less has more time for them in the first minute.
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     # It would keep less room for what is compiled, too: six pipelines need more.
-    "spark.driver.extraJavaOptions": ("-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"),
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+        "-Djdk.lang.Process.launchMechanism=VFORK"
+    ),
 }
 
 
-def _without_urgency(pipeline: "Pipeline") -> "Pipeline":
-    """With the same pace for all queries: those that run all the time would leave none of it to the others."""
-    return replace(pipeline, queries=tuple(replace(query, every=None) for query in pipeline.queries))
+def _side_by_side(pipelines: "Sequence[Pipeline]") -> "list[Pipeline]":
+    """With about the same pace for all queries: those that run all the time would leave none of it to the others."""
+
+    def paced(pipeline: "Pipeline", every: str) -> "Pipeline":
+        return replace(pipeline, queries=tuple(replace(query, every=every) for query in pipeline.queries))
+
+    return [
+        paced(one, f"{_EVERY_OF_SEVERAL_MS + number * _APART_MS} milliseconds") for number, one in enumerate(pipelines)
+    ]
 
 
 class Demo:
@@ -59,19 +70,19 @@ class Demo:
         beside: str | None = None,
         *,
         has_page: bool = False,
+        begin: Begin | None = None,
     ) -> None:
-        self._pipelines = pipelines if len(pipelines) == 1 else [_without_urgency(one) for one in pipelines]
+        self._pipelines = pipelines if len(pipelines) == 1 else _side_by_side(pipelines)
         self._data = data
         self._port = port
         self._beside = beside
         self._has_page = has_page
-        place = Place(f"localhost:{port}", data / "pipelines")
-        every = _EVERY if len(pipelines) == 1 else _EVERY_OF_SEVERAL
+        place = Place(f"localhost:{port}", data / "pipelines", begin=begin)
         self._order = Order(
             self._pipelines,
             place,
             settings=_SETTINGS,
-            every=every,
+            every=_EVERY,
             seconds=seconds,
             is_fed=True,
             rate_in_all=rate,

@@ -30,6 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--source", choices=("ottla", "kafka"), default="ottla", help="the format that reads topics")
     parser.add_argument("--every", default="1 second", help="the time between two micro-batches")
     parser.add_argument("--most-per-batch", type=int, help="the most records of a micro-batch: all unless given")
+    parser.add_argument(
+        "--begin", choices=("published", "anew"), help="put checkpoints aside; begin there, or at published offsets"
+    )
     parser.add_argument("--once", action="store_true", help="work off what is there, and end")
     parser.add_argument("--seconds", type=float, help="end after so long")
     given = parser.parse_args(arguments)
@@ -43,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     named = client.pop("bootstrap.servers", "localhost:9092")
     order = Order(
         [catalogue.pipeline(name) for name in given.names],
-        Place(given.bootstrap or named, absolute(given.data), given.source, given.most_per_batch, client),
+        Place(given.bootstrap or named, absolute(given.data), given.source, given.most_per_batch, client, given.begin),
         every=given.every,
         is_once=given.once,
         seconds=given.seconds,

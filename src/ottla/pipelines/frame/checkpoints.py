@@ -37,16 +37,14 @@ class Checkpoint:
         if self._files.exists(note):
             found = json.loads(self._read(note))
             if found.get("layout") != LAYOUT:
-                raise self._refused(f"layout {found.get('layout')!r}")
+                raise self._refused(f"layout {found.get('layout')!r}", self._path.getName())
             begun: dict[str, int] = found["lake"]
             missing = {table: number for table, number in next_numbers.items() if table not in begun}
             if not missing:
                 return begun
             next_numbers = {**begun, **missing}
         else:
-            self.check_others()
-            if self._files.exists(self._jvm.org.apache.hadoop.fs.Path(self._path, "offsets")):
-                raise self._refused("no layout")
+            self.check_all()
         self._write(note, json.dumps({"layout": LAYOUT, "lake": next_numbers}))
         return next_numbers
 
@@ -60,20 +58,26 @@ class Checkpoint:
             raise PipelineError(f"the checkpoints in {folder.toUri().getPath()} could not be moved to {name}")
         return str(target.toUri().getPath())
 
-    def check_others(self) -> None:
-        """Those of the queries that an earlier version had."""
+    def check_all(self) -> None:
+        """Those of all queries of the pipeline, also of queries that only an earlier version had."""
         parent = self._path.getParent()
         if not self._files.exists(parent):
             return
         for one in self._files.listStatus(parent):
             there = one.getPath()
-            path = self._jvm.org.apache.hadoop.fs.Path
-            if self._files.exists(path(there, "offsets")) and not self._files.exists(path(there, _NOTE)):
+            if self._has_begun(there) and not self._files.exists(self._jvm.org.apache.hadoop.fs.Path(there, _NOTE)):
                 raise self._refused("no layout", there.getName())
 
-    def _refused(self, found: str, query: str | None = None) -> OtherLayout:
+    def _has_begun(self, checkpoint: Any) -> bool:
+        """Whether it has the offsets of a batch. A driver that was killed while it noted its first batch leaves a
+        hidden file there."""
+        offsets = self._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
+        return self._files.exists(offsets) and any(
+            not one.getPath().getName().startswith(".") for one in self._files.listStatus(offsets)
+        )
+
+    def _refused(self, found: str, name: str) -> OtherLayout:
         parent = self._path.getParent()
-        name = query or self._path.getName()
         return OtherLayout(
             f"the checkpoints in {parent.toUri().getPath()} were written by another version of Ottla ({name} has "
             f"{found}, this version has layout {LAYOUT}), and cannot be read. Start once with --begin published to go "

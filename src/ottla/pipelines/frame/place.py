@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+Begin = Literal["published", "anew"]
+
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -31,7 +33,7 @@ class Place:
     source: str = "ottla"
     most_per_batch: int | None = None
     client: Mapping[str, object] = field(default_factory=dict)
-    begin: Literal["published", "anew"] | None = None
+    begin: Begin | None = None
 
     @property
     def brokers(self) -> dict[str, object]:

@@ -34,6 +34,8 @@ _DEFAULTS = {
     # The number of state stores of each operator; fixed by the first run of a query.
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # A snapshot of a store is many files; what it saves is reading so many small ones after a restart.
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": "30",
     # Micro-batches are small, and a plan has the watermark in it: code that is generated for one batch is of no use to
     # the next, and to compile it takes longer than to do without.
     "spark.sql.codegen.wholeStage": "false",
@@ -139,9 +141,12 @@ def prepare(spark: "SparkSession") -> None:
 
 
 def _prepare_environment() -> None:
-    """Before the JVM starts: this Python for Spark's workers too, and a home from which they start fast."""
+    """Before the JVM starts: this Python for Spark's workers too, little memory for what RocksDB has freed, and a home
+    from which workers start fast."""
     from ottla.spark.home import quick_spark_home
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # RocksDB allocates in many threads, and the C library keeps a heap for each: with two, less is held that is free.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if "SPARK_HOME" not in os.environ:
         os.environ["SPARK_HOME"] = str(quick_spark_home(Path.home() / ".cache" / "ottla" / "spark-home"))

@@ -39,10 +39,13 @@ def json_value(*columns: str | Column) -> Column:
 
 def writer_of(query: Query | BatchQuery, streams: Streams) -> "DataStreamWriter":
     """What starts the query."""
-    checkpoint = Checkpoint(streams.spark, streams.place.checkpoint(streams.pipeline.name, query.name))
+    directory = streams.place.checkpoint(streams.pipeline.name, query.name)
     if isinstance(query, BatchQuery):
-        checkpoint.prepare({})
-        return _batches(query, streams)
+        # A pipeline says first where it cannot write.
+        writer_of_batches = _batches(query, streams)
+        Checkpoint(streams.spark, directory).prepare({})
+        return writer_of_batches
+    checkpoint = Checkpoint(streams.spark, directory)
     tables = tuple(_tables(query, streams))
     logs = {table.name: LakeLog(streams.spark, table.directory) for table in tables}
     first_numbers = checkpoint.prepare({name: log.next_number for name, log in logs.items()})
