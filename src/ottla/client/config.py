@@ -3,7 +3,8 @@
     resolve(ProducerConfig, "localhost:9092", {"linger.ms": "10"}, {"acks": "all"})
 
 A setting is given by its dotted name in `config`, or as a keyword with underscores, which wins. A name that does not
-exist is refused with the nearest one that does; a value that is not allowed with what is.
+exist is refused with the nearest one that does, a name of another Python client with what to write instead, and a value
+that is not allowed with what is.
 
 | module            | holds                                                             |
 |-------------------|-------------------------------------------------------------------|
@@ -13,19 +14,22 @@ exist is refused with the nearest one that does; a value that is not allowed wit
 | `config_security` | TLS and SASL, which all clients have                              |
 | `config_settings` | what a setting is made of                                         |
 | `config_ignored`  | Kafka's settings that mean nothing here                           |
+| `config_others`   | settings of other Python clients, and what to write instead       |
 
 Two defaults differ from Java's: `send.buffer.bytes` and `receive.buffer.bytes` are left to the operating system, which
 sizes them by what the connection can carry.
 """
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from typing import Any, TypeVar
 
 from ottla.client.config_client import AdminConfig, ClientConfig
 from ottla.client.config_consumer import ConsumerConfig
-from ottla.client.config_ignored import HARMLESS, REFUSED
+from ottla.client.config_ignored import HARMLESS, REFUSED, REFUSED_BY_CONSUMERS
+from ottla.client.config_others import instead_of, is_harmless
 from ottla.client.config_producer import ProducerConfig
 from ottla.client.config_settings import Setting, settings_of
 from ottla.client.errors import ConfigError
@@ -48,6 +52,7 @@ def resolve(
     keywords: Mapping[str, object] | None = None,
 ) -> Config:
     """The configuration of a client, or ConfigError. Later sources win: `config`, `keywords`, `bootstrap_servers`."""
+    _refuse_wrong_places(kind, bootstrap_servers, config)
     known = _names_of(kind)
     values: dict[str, Any] = {}
     for source in (config or {}, keywords or {}):
@@ -58,7 +63,8 @@ def resolve(
             else:
                 _pass_over(kind, name, known)
     if bootstrap_servers is not None:
-        servers = bootstrap_servers if isinstance(bootstrap_servers, str) else tuple(bootstrap_servers)
+        is_several = isinstance(bootstrap_servers, Iterable) and not isinstance(bootstrap_servers, str | bytes)
+        servers = tuple(bootstrap_servers) if is_several else bootstrap_servers
         values["bootstrap_servers"] = known["bootstrap.servers"].value_of(servers)
     resolved = kind(**values).settled(frozenset(values))
     if not resolved.bootstrap_servers:
@@ -105,25 +111,56 @@ def _names_of(kind: type[ClientConfig]) -> dict[str, Setting]:
     return names
 
 
+def _refuse_wrong_places(kind: type[ClientConfig], bootstrap_servers: object, config: object) -> None:
+    """ConfigError where settings came in the place of addresses, or something else in the place of settings."""
+    if isinstance(bootstrap_servers, Mapping):
+        client = _role(kind).capitalize()
+        raise ConfigError(
+            f"a dictionary of settings is given as config: write {client}(config={{...}}) or "
+            f"Async{client}(config={{...}})"
+        )
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(
+            f'config takes a dictionary of settings, such as {{"client.id": "me"}}, not {type(config).__name__}'
+        )
+
+
 def _pass_over(kind: type[ClientConfig], name: str, known: Mapping[str, Setting]) -> None:
     """Say in the log why a setting is not used, or refuse it."""
     dotted = _dotted(name)
-    if dotted in REFUSED:
-        raise ConfigError(f"{dotted} cannot be used: {REFUSED[dotted]}")
-    if dotted in HARMLESS:
-        logger.warning("%s has no effect in this client", dotted)
+    refused = REFUSED | REFUSED_BY_CONSUMERS if issubclass(kind, ConsumerConfig) else REFUSED
+    if dotted in refused:
+        raise ConfigError(f"{name} cannot be used: {refused[dotted]}")
+    if dotted in HARMLESS or is_harmless(dotted):
+        logger.warning("%s has no effect in this client", name)
         return
     owners = [other for other in _KINDS if dotted in _names_of(other)]
     if owners:
-        owner = owners[0].__name__.removesuffix("Config").lower()
-        logger.warning("%s has no effect here: it is a setting of the %s", dotted, owner)
+        logger.warning("%s has no effect here: it is a setting of the %s", name, _role(owners[0]))
         return
-    near = _nearest(dotted, known)
     looks_like_keyword = "." not in name
+    advice = instead_of(dotted, _role(kind))
+    if advice is not None:
+        raise ConfigError(f"there is no setting {name!r}: {_spelt(advice, as_keywords=looks_like_keyword)}")
+    near = _nearest(dotted, known)
     if near is not None:
         meant = near.replace(".", "_") if looks_like_keyword else near
         raise ConfigError(f"there is no setting {name!r}: did you mean {meant!r}?")
-    raise ConfigError(f"there is no setting {name!r}: see the fields of {kind.__name__} for those that there are")
+    raise ConfigError(f"there is no setting {name!r}: see the fields of {kind.__module__}.{kind.__name__}")
+
+
+def _role(kind: type[ClientConfig]) -> str:
+    return kind.__name__.removesuffix("Config").lower()
+
+
+def _spelt(advice: str, *, as_keywords: bool) -> str:
+    """An advice with its settings, which stand in backticks as calls do, spelt as the user spells them."""
+
+    def spell(marked: re.Match[str]) -> str:
+        is_setting = as_keywords and any(marked[1] in _names_of(kind) for kind in _KINDS)
+        return marked[1].replace(".", "_") if is_setting else marked[1]
+
+    return re.sub("`([^`]+)`", spell, advice)
 
 
 def _nearest(dotted: str, known: Iterable[str]) -> str | None:

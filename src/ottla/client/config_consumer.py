@@ -87,9 +87,6 @@ class ConsumerConfig(ClientConfig):
     )
     key_deserializer: Any = setting("key.deserializer", _OBJECT, None, "Turns bytes into keys.")
     value_deserializer: Any = setting("value.deserializer", _OBJECT, None, "Turns bytes into values.")
-    interceptor_classes: Any = setting(
-        "interceptor.classes", _OBJECT, (), "Objects that see records and commits.", aliases=("interceptors",)
-    )
 
     @property
     def creates_topics(self) -> bool:

@@ -1,7 +1,8 @@
 """Keys of Kafka's Java clients that mean nothing here: metrics reporters, Java classes, Kerberos, share groups.
 
 They are accepted, with a warning in the log, because a client does the same without them. A few would change whom a
-client trusts or what it promises: these are refused, with what to use in their place.
+client trusts or what it promises: these are refused, with what to use in their place. Names of other Python clients
+are in `config_others`.
 """
 
 HARMLESS = frozenset(
@@ -51,8 +52,10 @@ REFUSED = {
     "sasl.login.callback.handler.class": f"a Java class cannot run here: {_TOKEN_CALLBACK}",
     "sasl.login.class": f"a Java class cannot run here: {_TOKEN_CALLBACK}",
     "sasl.oauthbearer.jwt.retriever.class": f"a Java class cannot run here: {_TOKEN_CALLBACK}",
-    "ssl.engine.factory.class": "a Java class cannot run here: use the other ssl settings",
-    "transaction.two.phase.commit.enable": "two phase commit is not supported",
+    "ssl.engine.factory.class": "a Java class cannot run here: use ssl_truststore_location and "
+    "ssl_keystore_location, with stores in PEM or PKCS12",
+    "transaction.two.phase.commit.enable": "leave it out: producer.stage_transaction() keeps a transaction open until "
+    "Admin.end_transactions() ends it",
     **{
         f"sasl.oauthbearer.assertion.{name}": f"tokens by assertion are not supported: {_TOKEN_CALLBACK}"
         for name in (
@@ -70,3 +73,10 @@ REFUSED = {
         )
     },
 }
+
+_NO_INTERCEPTORS = (
+    "a consumer calls no interceptors; do their work in the loop that reads the records, or in a deserializer"
+)
+
+# Two names of one setting, which producers have.
+REFUSED_BY_CONSUMERS = {"interceptor.classes": _NO_INTERCEPTORS, "interceptors": _NO_INTERCEPTORS}

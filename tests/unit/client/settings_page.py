@@ -3,10 +3,13 @@
 python -m tests.unit.client.settings_page
 """
 
+from collections.abc import Iterable, Mapping
+
 from tests.peers.paths import REPOSITORY
 
 from ottla.client.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
-from ottla.client.config_ignored import HARMLESS, REFUSED
+from ottla.client.config_ignored import HARMLESS, REFUSED, REFUSED_BY_CONSUMERS
+from ottla.client.config_others import FOR_ALL, FOR_CONSUMERS, FOR_PRODUCERS, HARMLESS_OF_OTHERS
 from ottla.client.config_security import SecurityConfig
 from ottla.client.config_settings import Kind, Setting, settings_of
 
@@ -22,8 +25,9 @@ is given as a keyword, with underscores, or by its dotted name in a dictionary; 
     Producer("localhost:9092", linger_ms=10)
     Producer("localhost:9092", config={"linger.ms": "10"})
 
-A name that does not exist is refused with the nearest one that does, a value that is not allowed with what is. How to
-use the settings of TLS and SASL is in [CONNECTING.md](CONNECTING.md). This page is written from the code by
+A name that does not exist is refused with the nearest one that does, a value that is not allowed with what is. The
+settings of other clients that are refused, and what to use instead, are [at the end](#refused). How to use the settings
+of TLS and SASL is in [CONNECTING.md](CONNECTING.md). This page is written from the code by
 `python -m tests.unit.client.settings_page`.
 """
 
@@ -75,13 +79,44 @@ def _default(kind: type[ClientConfig], name: str, found: Setting) -> str:
 
 
 def _left_out() -> str:
-    harmless = ", ".join(f"`{name}`" for name in sorted(HARMLESS))
-    refused = "\n".join(f"| `{name}` | {reason} |" for name, reason in sorted(REFUSED.items()))
-    return (
-        "## Kafka's settings that mean nothing here\n\n"
-        f"Accepted, with a warning in the log: {harmless}.\n\n"
-        f"Refused, because a client would not do what they ask for:\n\n| setting | why |\n|---|---|\n{refused}\n"
+    return "\n".join(
+        [
+            "## Without effect",
+            "",
+            "A client does the same without these. They are accepted, with a warning in the log.",
+            "",
+            f"Of Kafka's Java clients: {_names(HARMLESS)}.",
+            "",
+            f"Of confluent-kafka, kafka-python and aiokafka: {_names(HARMLESS_OF_OTHERS)}.",
+            "",
+            "## Refused",
+            "",
+            "These raise `ConfigError`, whatever their value is, and the error says what to use instead.",
+            "",
+            "### Settings of Kafka's Java clients",
+            "",
+            *_refused({"all": REFUSED, "consumer": REFUSED_BY_CONSUMERS}),
+            "",
+            "### Settings of confluent-kafka, kafka-python and aiokafka",
+            "",
+            *_refused({"all": FOR_ALL, "producer": FOR_PRODUCERS, "consumer": FOR_CONSUMERS}),
+            "",
+        ]
     )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _refused(tables: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Rows of name, clients and advice. A name that is refused by several clients with the same advice has one row."""
+    clients: dict[tuple[str, str], list[str]] = {}
+    for client, table in tables.items():
+        for name, advice in table.items():
+            clients.setdefault((name, advice), []).append(client)
+    rows = [f"| `{name}` | {', '.join(found)} | {advice} |" for (name, advice), found in sorted(clients.items())]
+    return ["| setting | clients | use instead |", "|---|---|---|", *rows]
 
 
 if __name__ == "__main__":

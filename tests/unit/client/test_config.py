@@ -215,7 +215,7 @@ def test_what_means_nothing_here_is_accepted_with_a_warning(caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING):
         assert producer(**{"metric.reporters": "com.example.Reporter", "fetch_min_bytes": 7}) == producer()
     assert "metric.reporters has no effect" in caplog.text
-    assert "fetch.min.bytes has no effect here: it is a setting of the consumer" in caplog.text
+    assert "fetch_min_bytes has no effect here: it is a setting of the consumer" in caplog.text
 
 
 @pytest.mark.parametrize(

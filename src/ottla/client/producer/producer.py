@@ -310,5 +310,6 @@ def _partitioner_of(given: Any) -> Partitioner | None:
     if given is None or callable(given):
         return given  # type: ignore[no-any-return]  # what it gives is checked where it is called
     raise ConfigError(
-        f"partitioner.class: a callable (topic, key, partition_count) -> partition expected, {given!r} came"
+        f"partitioner.class: a callable (topic, key, partition_count) -> partition expected, {given!r} came: leave it "
+        "out for the partitions that Java's client picks (murmur2)"
     )

@@ -7,7 +7,7 @@ from tests.peers.java import compile_java, run_java
 from tests.peers.paths import KAFKA_LIBS, require_libs
 
 from ottla.client.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
-from ottla.client.config_ignored import HARMLESS, REFUSED
+from ottla.client.config_ignored import HARMLESS, REFUSED, REFUSED_BY_CONSUMERS
 from ottla.client.config_settings import settings_of
 
 SOURCE = Path(__file__).parents[2] / "java" / "client" / "ClientConfigs.java"
@@ -37,6 +37,7 @@ def of_java() -> list[tuple[str, str, str]]:
 
 def test_every_name_is_known_or_left_out_on_purpose(of_java: list[tuple[str, str, str]]) -> None:
     known = {client: {one.name for one in settings_of(kind).values()} for client, kind in KINDS.items()}
+    known["consumer"] |= set(REFUSED_BY_CONSUMERS)
     missing = {
         (client, name)
         for client, name, _ in of_java

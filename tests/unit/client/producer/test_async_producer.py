@@ -393,8 +393,10 @@ def test_a_record_that_is_refused_is_told_apart_from_the_others_of_its_batch(ott
     async def work() -> list[BaseException | RecordMetadata]:
         async with AsyncProducer(ottla.bootstrap_servers, linger_ms=10_000) as producer:
             sent = [producer.send(topic, b"v", key) for key in (b"a", None, b"b")]
+            # They are looked at before flush, which raises for those that nobody looks at.
+            outcomes = asyncio.gather(*sent, return_exceptions=True)
             await producer.flush()
-            return await asyncio.gather(*sent, return_exceptions=True)
+            return await outcomes
 
     first, keyless, last = asyncio.run(work())
     assert "a key for every record expected" in str(keyless)
