@@ -349,8 +349,15 @@ class Ledger(Generic[MachineType]):
         self.cancel(key)
 
         def fire() -> None:
-            self._timers.pop(key, None)
-            self.write(decide).add_done_callback(fired)
+            promise: Promise[None] = Promise()
+            promise.add_done_callback(fired)
+            self._in_turn(lambda: in_turn(promise), promise)
+
+        def in_turn(promise: Promise[None]) -> None:
+            """What came before may have replaced or cancelled the timer while it waited for its turn."""
+            if self._timers.get(key) is timer:
+                self.cancel(key)
+                self._perform(decide, promise)
 
         def fired(promise: Promise[None]) -> None:
             error = promise.exception()
@@ -360,7 +367,7 @@ class Ledger(Generic[MachineType]):
             if key not in self._timers:
                 self.schedule(key, RETRY_MS, decide)
 
-        self._timers[key] = asyncio.get_running_loop().call_later(delay_ms / 1000, fire)
+        timer = self._timers[key] = asyncio.get_running_loop().call_later(delay_ms / 1000, fire)
 
     def cancel(self, key: str) -> None:
         timer = self._timers.pop(key, None)
