@@ -1,11 +1,12 @@
 """Which records of a batch a topic refuses, so that a client can send the others again without them.
 
-| refused                                      | error of the batch |
-|----------------------------------------------|--------------------|
-| a record without a key on a compacted topic  | INVALID_RECORD     |
-| a record whose time is out of limits         | INVALID_TIMESTAMP  |
+| refused                                              | error of the batch |
+|------------------------------------------------------|--------------------|
+| a record without a key on a compacted topic          | INVALID_RECORD     |
+| a record whose time is out of limits                 | INVALID_TIMESTAMP  |
+| all records of a batch stamped with log append time  | INVALID_TIMESTAMP  |
 
-A batch with both has INVALID_TIMESTAMP, and a record with both faults is named for its key, as in Kafka.
+A batch with the first two has INVALID_TIMESTAMP, and a record with both faults is named for its key, as in Kafka.
 """
 
 from typing import NamedTuple, NoReturn
@@ -13,13 +14,14 @@ from typing import NamedTuple, NoReturn
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.records import CorruptRecord, find_refused
+from ottla.records import BatchHeader, CorruptRecord, find_refused
 from ottla.runtime import Executor
 
 MOST_NAMED_RECORDS = 10_000
 """More are not named, the first ones are: what a client can make the broker answer is bounded."""
 _NO_KEY = "a key for every record expected on a compacted topic, none came"
 _CREATE_TIME = "CreateTime"
+_CODEC_BITS = 0x07
 
 
 class RefusedRecord(NamedTuple):
@@ -58,6 +60,16 @@ class UnnamedTimestamps(KafkaError):
             return _refused(records, self._needs_key, self._limits) or self
         except CorruptRecord:
             return self
+
+
+def stamped_by_client(header: BatchHeader) -> KafkaError:
+    """The error of a batch that a client has stamped with log append time. How many records a compressed one has is
+    not known before it is decompressed: its header may say anything, so none is named."""
+    code, message = ErrorCode.INVALID_TIMESTAMP, "a batch without log append time expected: the broker gives it"
+    if header.attributes & _CODEC_BITS:
+        return KafkaError(code, message)
+    named = range(min(header.record_count, MOST_NAMED_RECORDS))
+    return RefusedRecords(code, [RefusedRecord(place, message) for place in named])
 
 
 def check_records(records: memoryview, config: LogConfig, now_ms: int) -> None:

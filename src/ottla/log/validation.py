@@ -19,7 +19,7 @@ limit on old timestamps needs the smallest one, and a topic with a codec of its 
 from ottla.log.config import LogConfig
 from ottla.log.config_keys import INT64_MAX
 from ottla.log.files import TopicPartition
-from ottla.log.refused_records import UnnamedTimestamps, check_records
+from ottla.log.refused_records import UnnamedTimestamps, check_records, stamped_by_client
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.records import (
     HEADER_BYTES,
@@ -91,7 +91,7 @@ def validate_for_append(records: memoryview, config: LogConfig, now_ms: int) -> 
     ):
         raise _invalid_header(header)
     if attributes & _LOG_APPEND_TIME_BIT:
-        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a batch stamped with log append time came from a client")
+        raise stamped_by_client(header)
     if len(records) != size_bytes:
         # A piece of a batch at the end is dropped, as Kafka does.
         _check_shape(records)

@@ -25,7 +25,7 @@ from ottla.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
 )
-from ottla.records import Codec, Record, build_batch, read_header
+from ottla.records import Codec, Record, build_batch, read_header, set_log_append_time
 
 BY_ID = 13
 BATCH_LENGTH_POSITION, MAGIC_POSITION, CRC_POSITION, LAST_DELTA_POSITION, COUNT_POSITION = 8, 16, 17, 23, 57
@@ -233,6 +233,26 @@ def test_at_most_10_000_records_are_named(client: WireClient, topic: str) -> Non
     create_topic(client, topic, configs={"cleanup.policy": "compact"})
     answer = produce(client, topic, build_batch([Record(timestamp=NOW_MS)] * 10_001))
     assert named(answer) == list(range(10_000))
+
+
+def _produce_with_a_stamp(client: WireClient, topic: str, codec: Codec) -> PartitionProduceResponse:
+    """A batch that says that its times are the broker's."""
+    create_topic(client, topic, configs={"message.timestamp.type": "LogAppendTime"})
+    stamped = bytearray(build_batch([Record(timestamp=NOW_MS, key=b"k", value=b"v")] * 2, codec=codec))
+    set_log_append_time(stamped, 0, NOW_MS)
+    return produce(client, topic, bytes(stamped))
+
+
+def test_all_records_of_a_batch_with_the_broker_s_stamp_are_named(client: WireClient, topic: str) -> None:
+    answer = _produce_with_a_stamp(client, topic, Codec.NONE)
+    assert (answer.error_code, named(answer)) == (ErrorCode.INVALID_TIMESTAMP, [0, 1])
+
+
+@pytest.mark.usefixtures("ottla_only")
+def test_no_record_of_a_compressed_batch_with_the_broker_s_stamp_is_named(client: WireClient, topic: str) -> None:
+    """How many there are says its header alone."""
+    answer = _produce_with_a_stamp(client, topic, Codec.LZ4)
+    assert (answer.error_code, named(answer)) == (ErrorCode.INVALID_TIMESTAMP, [])
 
 
 def test_log_append_time(client: WireClient, topic: str) -> None:
