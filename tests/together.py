@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.peers.newer_pyspark import with_newer_pyspark
 from tests.peers.paths import REPOSITORY
 
 SLOWEST = 20
@@ -27,9 +28,11 @@ class Job:
 
     name: str
     paths: tuple[str, ...]
+    # Tests of other jobs once more, with another PySpark.
+    has_newer_pyspark: bool = False
 
     def arguments(self, jobs: Iterable["Job"]) -> list[str]:
-        others = (path for job in jobs if job is not self for path in job.paths)
+        others = (path for job in jobs if job is not self and not job.has_newer_pyspark for path in job.paths)
         below = [path for path in others if any(path.startswith(f"{own}/") for own in self.paths)]
         return [*self.paths, *(f"--ignore={path}" for path in below)]
 
@@ -49,6 +52,16 @@ JOBS = (
             "tests/compat/clients/test_spark.py",
             "tests/compat/clients/test_testing_guide_spark.py",
         ),
+    ),
+    Job(
+        "Spark 4.3",
+        (
+            "tests/spark/source/test_registration.py",
+            "tests/spark/source/test_stream.py",
+            "tests/spark/sink/test_stream.py",
+            "tests/pipelines/taxi/test_gettaxi.py",
+        ),
+        has_newer_pyspark=True,
     ),
     Job("Ottla's client beside Apache Kafka", ("tests/compat/client",)),
     CHECKS,
@@ -79,6 +92,8 @@ async def run(job: Job, report: Path) -> Result:
     began = time.monotonic()
     # A make that runs this one has flags for its own children.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    if job.has_newer_pyspark:
+        environment |= with_newer_pyspark()
     with tempfile.TemporaryFile() as printed:
         process = await asyncio.create_subprocess_exec(
             *command(job, report), cwd=REPOSITORY, env=environment, stdout=printed, stderr=asyncio.subprocess.STDOUT

@@ -1,6 +1,7 @@
 """Bring the peers onto this machine, by package name and with the ordinary tools.
 
-    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|chromium|postgresql|kafka-python-suite|all]
+    python -m tests.peers.install [kafka|clients39|spark-connector|kcat|chromium|postgresql|kafka-python-suite|
+                                   newer-pyspark|all]
 
 Each peer goes into `.cache/peers/<name>/`. A stamp file beside it records what was asked for, so a second run does
 nothing and a changed version is fetched anew; it is written last, so a run that was cut off is repeated.
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.peers.browser import browser
+from tests.peers.newer_pyspark import install_newer_pyspark
 from tests.peers.paths import (
     CLIENTS39_LIBS,
     CLIENTS39_VERSION,
@@ -192,6 +194,10 @@ def install_suite_of_kafka_python() -> None:
     _say(f"kafka-python-suite: {'fetched' if install_kafka_python_suite() else 'already there'}")
 
 
+def install_pyspark() -> None:
+    _say(f"newer-pyspark: {'installed' if install_newer_pyspark() else 'already there'}")
+
+
 INSTALLERS: dict[str, Callable[[], None]] = {
     "kafka": install_kafka,
     "clients39": install_clients39,
@@ -200,6 +206,7 @@ INSTALLERS: dict[str, Callable[[], None]] = {
     "chromium": install_chromium,
     "postgresql": install_postgresql,
     "kafka-python-suite": install_suite_of_kafka_python,
+    "newer-pyspark": install_pyspark,
 }
 
 

@@ -11,10 +11,13 @@ PEERS = CACHE / "peers"
 KAFKA_VERSION = "4.3.1"
 CLIENTS39_VERSION = "3.9.2"
 SPARK_VERSION = "4.2.0"
+# A newer PySpark than that of the environment. Spark's own connector is not published for it.
+NEWER_PYSPARK_VERSION = "4.3.0"
 KAFKA_PYTHON_VERSION = "3.0.12"
 
 KAFKA_LIBS = PEERS / f"kafka-{KAFKA_VERSION}" / "libs"
 CLIENTS39_LIBS = PEERS / f"kafka-clients-{CLIENTS39_VERSION}" / "libs"
+NEWER_PYSPARK = PEERS / f"pyspark-{NEWER_PYSPARK_VERSION}" / "packages"
 SPARK_CONNECTOR_LIBS = PEERS / f"spark-connector-{SPARK_VERSION}" / "libs"
 KAFKA_PYTHON_SUITE = PEERS / f"kafka-python-{KAFKA_PYTHON_VERSION}" / "source"
 

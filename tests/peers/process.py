@@ -110,6 +110,8 @@ class ServerProcess(ABC):
         """Have it do nothing at all during the block (SIGSTOP); what it is asked meanwhile it answers afterwards."""
         process = self._running()
         process.send_signal(signal.SIGSTOP)
+        # The signal was sent; what the process was at, it may still be doing.
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             yield
         finally:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import start_broker
-from tests.peers.paths import REPOSITORY, SPARK_CONNECTOR_LIBS, PeerMissing, require_libs
+from tests.peers.paths import NEWER_PYSPARK, REPOSITORY, SPARK_CONNECTOR_LIBS, SPARK_VERSION, PeerMissing, require_libs
 from tests.peers.process import ServerProcess
 
 from ottla import Admin
@@ -37,7 +37,9 @@ PROPERTIES = {
 _topic_numbers = itertools.count(1)
 
 # Spark's JVM keeps the environment that it was started with, whichever test was first to start it.
-WORKERS_PYTHONPATH = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
+WORKERS_PYTHONPATH = os.pathsep.join(
+    [str(REPOSITORY / "src"), str(REPOSITORY)] + ([str(NEWER_PYSPARK)] if str(NEWER_PYSPARK) in sys.path else [])
+)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 # What every session of a test has. Its JVM lives too briefly for the compiler and the collector that pay only later.
@@ -74,6 +76,14 @@ class Target:
         return name
 
 
+def require_connector(name: str) -> None:
+    """Skip a test that uses the format `kafka`, where this Spark has no connector of its own."""
+    import pyspark
+
+    if name == "kafka" and pyspark.__version__ != SPARK_VERSION:
+        pytest.skip(f"Spark's own connector is not published for {pyspark.__version__}")
+
+
 def workers_environment() -> dict[str, str]:
     """For a driver in a process of its own: this interpreter, and the sources of this tree, for it and its workers."""
     return {
@@ -105,7 +115,7 @@ class _Session:
     def __init__(self, jars: list[str], warehouse: str) -> None:
         self._settings = {
             **SETTINGS,
-            "spark.jars": ",".join(jars),
+            **({"spark.jars": ",".join(jars)} if jars else {}),
             "spark.driver.memory": "1g",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": warehouse,
@@ -145,10 +155,14 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def _session(spark_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Session]:
-    try:
-        jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
-    except PeerMissing as missing:
-        pytest.skip(str(missing))
+    import pyspark
+
+    jars: list[str] = []
+    if pyspark.__version__ == SPARK_VERSION:
+        try:
+            jars = sorted(map(str, require_libs(SPARK_CONNECTOR_LIBS, "spark-connector").glob("*.jar")))
+        except PeerMissing as missing:
+            pytest.skip(str(missing))
     os.environ.setdefault("SPARK_HOME", str(spark_home))
     session = _Session(jars, str(tmp_path_factory.mktemp("warehouse")))
     yield session
@@ -157,7 +171,7 @@ def _session(spark_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def spark(_session: _Session) -> Any:
-    """A session with `format("ottla")` registered, and with Spark's Kafka connector."""
+    """A session with `format("ottla")` registered, and with Spark's Kafka connector (`require_connector`)."""
     return _session.alive()
 
 

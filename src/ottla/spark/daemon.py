@@ -18,7 +18,8 @@ from typing import Any, Final
 from pyspark import daemon
 
 _TASKS_A_COLLECTION: Final = 200
-# By the module that the workers of a daemon run: what they need for their first task. None of them starts a thread.
+# By the module that the workers of a daemon run: what they need for their first task. None of them starts a thread of
+# Python's; those of Arrow's allocator and of NumPy's linear algebra are prepared for a fork by their libraries.
 _NEEDED: Final = {
     "pyspark.worker": ("pyarrow", "ottla.spark.datasource", "ottla.spark.source.stream", "ottla.spark.source.tasks"),
 }

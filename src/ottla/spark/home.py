@@ -7,15 +7,15 @@ a streaming query starts one. Where `pip` has installed PySpark for the workers 
     python -m ottla.spark.home ~/.spark-home        prints what to set SPARK_HOME to
 """
 
+import contextlib
+import hashlib
 import sys
 from pathlib import Path
 
 
 def quick_spark_home(directory: str | Path) -> Path:
     """Make `directory` a SPARK_HOME of links to the installed PySpark, without the archive. May be called again."""
-    import pyspark
-
-    installed = Path(pyspark.__file__).resolve().parent
+    installed = _installed()
     home = Path(directory).expanduser().resolve()
     home.mkdir(parents=True, exist_ok=True)
     for entry in installed.iterdir():
@@ -24,9 +24,25 @@ def quick_spark_home(directory: str | Path) -> Path:
             continue
         if link.is_symlink() and link.resolve() != entry:
             link.unlink()
-        if not link.exists():
+        # Another process may make the same home.
+        with contextlib.suppress(FileExistsError):
             link.symlink_to(entry)
     return home
+
+
+def shared_spark_home(directory: str | Path) -> Path:
+    """One in `directory`, named by the version and the place of PySpark: another environment has another, and does not
+    change the links below a Spark that runs."""
+    import pyspark
+
+    place = hashlib.sha256(str(_installed()).encode()).hexdigest()[:12]
+    return quick_spark_home(Path(directory) / f"{pyspark.__version__}-{place}")
+
+
+def _installed() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).resolve().parent
 
 
 def main(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tests.spark.conftest import Target
+from tests.spark.conftest import Target, require_connector
 from tests.waiting import until_settled
 
 from ottla import Consumer
@@ -30,6 +30,7 @@ def options_of(target: Target, **options: object) -> dict[str, str]:
 
 def write(frame: Any, name: str, target: Target, **options: object) -> None:
     """A batch write with one format or the other."""
+    require_connector(name)
     frame.write.format(name).mode("append").options(**options_of(target, **options)).save()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.spark.conftest import Target
+from tests.spark.conftest import Target, require_connector
 
 from ottla import Producer
 
@@ -36,6 +36,7 @@ def numbered(count: int, first: int = 0) -> list[bytes]:
 
 def reader(source: Any, name: str, target: Target, **options: object) -> Any:
     """`spark.read` or `spark.readStream` with a format; underscores stand for dots in `kafka_...` options."""
+    require_connector(name)
     made = source.format(name).option("kafka.bootstrap.servers", target.bootstrap)
     for option, value in options.items():
         made = made.option(option.replace("_", ".") if option.startswith("kafka_") else option, str(value))

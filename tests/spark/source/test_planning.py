@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ottla.client.types import TopicPartition
 from ottla.spark.source.admission import Patience, at_most
 from ottla.spark.source.limits import from_offset_map, to_offset_map
-from ottla.spark.source.planning import OffsetRange, split
+from ottla.spark.source.planning import OffsetRange, OffsetRanges, split, together
 
 SIZES = st.lists(st.integers(0, 5000), max_size=12)
 
@@ -41,6 +41,35 @@ def test_large_partitions_are_split_in_proportion() -> None:
     pieces = split(ranges_of([100, 300, 5]), 9, None)
     assert [len([piece for piece in pieces if piece.partition == number]) for number in range(3)] == [2, 6, 1]
     assert len(split(ranges_of([10, 10]), 2, None)) == 2
+
+
+@given(SIZES, st.none() | st.integers(1, 60), st.integers(0, 3000))
+def test_ranges_that_are_put_together_are_the_same_ranges(
+    sizes: list[int], min_partitions: int | None, least: int
+) -> None:
+    ranges = split(ranges_of(sizes), min_partitions, None)
+    tasks = together(ranges, least)
+    assert sorted((one for task in tasks for one in task.ranges), key=ranges.index) == ranges
+    for task in tasks:
+        assert list(task.ranges) == sorted(task.ranges, key=ranges.index)
+        # The consumer of a task has one position in a partition.
+        assert len({one.partition for one in task.ranges}) == len(task.ranges)
+        if isinstance(task, OffsetRanges):
+            assert len(task.ranges) > 1
+            assert all(one.size < least for one in task.ranges)
+            assert sum(one.size for one in task.ranges) < 2 * least
+
+
+def test_small_ranges_become_one_task_and_a_large_one_stays_alone() -> None:
+    small, large, also_small, last, left = ranges = ranges_of([4, 10, 5, 1, 2])
+    assert together(ranges, 10) == [large, OffsetRanges((small, also_small, last)), left]
+    assert together(ranges, 0) == ranges
+
+
+def test_pieces_of_a_partition_stay_in_tasks_of_their_own() -> None:
+    """They would share the position of the task's consumer, and all but one would be skipped."""
+    first, second, third, other = pieces = split(ranges_of([30, 4]), 4, None)
+    assert together(pieces, 100) == [first, second, OffsetRanges((third, other))]
 
 
 @given(st.dictionaries(st.integers(0, 9), st.integers(0, 1000), min_size=1), st.integers(1, 500))

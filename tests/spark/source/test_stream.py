@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.spark.conftest import Target
-from tests.spark.source.reading import Query, numbered, reader, same_rows, write
+from tests.spark.source.reading import Query, numbered, reader, rows_of, same_rows, write
+
+from ottla.client.admin import NewTopic
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -130,3 +133,67 @@ def test_ranges_are_split(spark: Any, ottla_target: Target, tmp_path: Path) -> N
     sizes = [len(rows) for rows in reader(spark.read, "ottla", ottla_target, **options).load().rdd.glom().collect()]
     assert max(sizes) <= 15
     assert sum(sizes) == 100
+
+
+def batches_of(stream: Any, checkpoint: Path, see: Any) -> None:
+    """Run a query until all that is there was read, and show each of its micro-batches to this function."""
+    writer = stream.writeStream.foreachBatch(lambda frame, _: see(frame)).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    assert not query.isActive
+
+
+def test_small_ranges_are_read_by_few_tasks(spark: Any, target: Target, tmp_path: Path) -> None:
+    topic = target.topic(6)
+    for partition in range(6):
+        write(target, topic, numbered(10 * partition, 100 * partition), partition=partition)
+    seen: dict[str, tuple[int, list[tuple[Any, ...]]]] = {}
+    for name, least in (("apart", 0), ("together", 55)):
+        options = {"subscribe": topic, "startingOffsets": "earliest", "minRecordsPerPartition": least}
+        stream = reader(spark.readStream, "ottla", target, **options).load()
+
+        def see(frame: Any, name: str = name) -> None:
+            seen[name] = (frame.rdd.getNumPartitions(), rows_of(frame))
+
+        batches_of(stream, tmp_path / name, see)
+    # Partition 0 has no records. 10, 20 and 30 of the next ones are a task, 40 and 50 another.
+    assert [tasks for tasks, _ in seen.values()] == [5, 2]
+    assert seen["together"][1] == seen["apart"][1]
+    assert [row[1] for row in seen["together"][1]] == [
+        value for partition in range(6) for value in numbered(10 * partition, 100 * partition)
+    ]
+
+
+def test_a_small_range_that_lost_records_leaves_the_others_of_its_task_whole(
+    spark: Any, ottla_target: Target, tmp_path: Path
+) -> None:
+    topic = ottla_target.topic(3)
+    for partition in range(3):
+        write(ottla_target, topic, numbered(20), partition=partition)
+    options = {"startingOffsets": "earliest", "failOnDataLoss": "false", "minRecordsPerPartition": 1000}
+    query = Query(spark, ottla_target, tmp_path / "checkpoint", subscribe=topic, **options)
+    query.on_batch = lambda: ottla_target.admin.delete_records({(topic, 1): 15}).raise_for_errors()
+    query.run()
+    expected = [(0, offset) for offset in range(20)] + [(1, offset) for offset in range(15, 20)]
+    assert [(row[3], row[4]) for row in query.rows] == [*expected, *((2, offset) for offset in range(20))]
+
+
+def test_a_stream_that_is_used_in_several_places_of_a_plan_gives_its_rows_in_each(
+    spark: Any, ottla_target: Target, tmp_path: Path
+) -> None:
+    """Also those of a topic that was made anew under its name, with as many records, to a query that is new."""
+    topic = ottla_target.topic(2)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "rereadBytes": 100_000}
+    for run in range(2):
+        if run == 1:
+            ottla_target.admin.delete_topics([topic], wait=True).raise_for_errors()
+            ottla_target.admin.create_topics([NewTopic(topic, 2)]).raise_for_errors()
+        for partition in range(2):
+            write(ottla_target, topic, numbered(10, 100 * run + 50 * partition), partition=partition)
+        stream = reader(spark.readStream, "ottla", ottla_target, **options).load()
+        # So many that each worker of the session has tasks of each range.
+        places = reduce(lambda left, right: left.unionAll(right), [stream] * 4)
+        rows: list[bytes] = []
+        batches_of(places, tmp_path / f"run-{run}", lambda frame, rows=rows: rows.extend(r[1] for r in frame.collect()))
+        expected = [value for partition in range(2) for value in numbered(10, 100 * run + 50 * partition)]
+        assert sorted(rows) == sorted(expected * 4)

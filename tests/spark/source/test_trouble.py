@@ -18,7 +18,7 @@ from ottla.client.errors import OttlaError
 from ottla.spark.source.columns import connector_schema, projection_of
 from ottla.spark.source.failures import DataLoss, ReadFailed
 from ottla.spark.source.options import SourceOptions, read_options
-from ottla.spark.source.planning import OffsetRange
+from ottla.spark.source.planning import OffsetRange, OffsetRanges
 from ottla.spark.source.tasks import TaskReader
 
 pytestmark = pytest.mark.timeout(180)
@@ -85,8 +85,14 @@ def options_of(target: Target, topic: str, **more: str) -> SourceOptions:
 
 def read(options: SourceOptions, wanted: OffsetRange) -> list[int]:
     """What a task does, without Spark around it."""
+    return [offset for _, _, offset in places(options, wanted)]
+
+
+def places(options: SourceOptions, wanted: OffsetRange | OffsetRanges) -> list[tuple[str, int, int]]:
+    """The same: topic, partition and offset of each row."""
     projection = projection_of(connector_schema(has_headers=True), None)
-    return [n for batch in TaskReader(options, projection).read(wanted) for n in batch.column("offset").to_pylist()]
+    rows = [row for batch in TaskReader(options, projection).read(wanted) for row in batch.to_pylist()]
+    return [(row["topic"], row["partition"], row["offset"]) for row in rows]
 
 
 def test_a_task_finds_records_deleted_that_were_planned(target: Target) -> None:
@@ -103,6 +109,28 @@ def test_a_task_finds_records_deleted_that_were_planned(target: Target) -> None:
     with pytest.raises(DataLoss, match=rf"offsets 40 to 50 of {topic}-0 are not there: it ends at 30"):
         read(strict, OffsetRange(topic, 0, 40, 50))
     assert read(lenient, OffsetRange(topic, 0, 25, 50)) == list(range(25, 30))
+
+
+def test_a_range_in_trouble_does_not_harm_the_others_of_its_task(target: Target) -> None:
+    first, second = topics = [target.topic(2), target.topic(1)]
+    for topic, partition in ((first, 0), (first, 1), (second, 0)):
+        write(target, topic, numbered(10), partition=partition)
+    wanted = OffsetRanges((OffsetRange(first, 0, 2, 8), OffsetRange(first, 1, 3, 9), OffsetRange(second, 0, 0, 10)))
+    strict, lenient = options_of(target, ",".join(topics)), options_of(target, first, failOnDataLoss="false")
+
+    def rows(topic: str, partition: int, start: int, end: int) -> list[tuple[str, int, int]]:
+        return [(topic, partition, offset) for offset in range(start, end)]
+
+    whole = [*rows(first, 0, 2, 8), *rows(first, 1, 3, 9), *rows(second, 0, 0, 10)]
+    assert sorted(places(strict, wanted)) == whole
+    target.admin.delete_records({(first, 1): 6}).raise_for_errors()
+    with pytest.raises(DataLoss, match=rf"offsets 3 to 6 of {first}-1 are not there any more"):
+        places(strict, wanted)
+    assert sorted(places(lenient, wanted)) == [one for one in whole if one not in rows(first, 1, 3, 6)]
+    target.admin.delete_topics([second], wait=True).raise_for_errors()
+    with pytest.raises(DataLoss):
+        places(strict, wanted)
+    assert sorted(places(lenient, wanted)) == [*rows(first, 0, 2, 8), *rows(first, 1, 6, 9)]
 
 
 def test_a_worker_keeps_its_consumer_and_reads_nothing_with_it_meanwhile(ottla_target: Target) -> None:

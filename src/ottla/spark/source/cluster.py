@@ -32,6 +32,9 @@ from ottla.spark.source.options import SourceOptions
 
 Answer = TypeVar("Answer")
 
+# What brokers older than Kafka 2.8 have in its place.
+_NO_TOPIC_ID = "A" * 22
+
 
 class Resolved(NamedTuple):
     """Offsets, and those partitions where they are not given by the user but found at the end or the start of logs."""
@@ -47,6 +50,8 @@ class Lookup:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._admin: ReaderAdmin | None = None
+        # Of the topics that were described last.
+        self.topic_ids: dict[str, str] = {}
 
     @property
     def admin(self) -> ReaderAdmin:
@@ -101,6 +106,9 @@ class Lookup:
                 break
         for name, error in sorted(errors.items()):
             raise self._topic_error(name, error)
+        self.topic_ids = {
+            name: topic.topic_id for name, topic in described.succeeded.items() if topic.topic_id != _NO_TOPIC_ID
+        }
         return frozenset(
             TopicPartition(name, partition.partition)
             for name, topic in described.succeeded.items()

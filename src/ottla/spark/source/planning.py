@@ -33,6 +33,8 @@ class OffsetRange(InputPartition):
     end: int
     is_from_earliest: bool = False
     is_to_latest: bool = False
+    # Empty where brokers do not know it: they are older than Kafka 2.8.
+    topic_id: str = ""
 
     @property
     def size(self) -> int:
@@ -49,7 +51,7 @@ class OffsetRange(InputPartition):
     def cut(self, start: int, end: int) -> "OffsetRange":
         is_from_earliest = self.is_from_earliest and start == self.start
         is_to_latest = self.is_to_latest and end == self.end
-        return OffsetRange(self.topic, self.partition, start, end, is_from_earliest, is_to_latest)
+        return OffsetRange(self.topic, self.partition, start, end, is_from_earliest, is_to_latest, self.topic_id)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class OffsetRanges(InputPartition):
 
 def together(ranges: Iterable[OffsetRange], least_records: int) -> list[OffsetRange | OffsetRanges]:
     """Neighbours put together until each task has so many records; the last may have fewer. A range that has them alone
-    stays alone."""
+    stays alone. Two pieces of a partition are never in one task: its consumer has one position in each partition."""
     found: list[OffsetRange | OffsetRanges] = []
     waiting: list[OffsetRange] = []
 
@@ -74,6 +76,9 @@ def together(ranges: Iterable[OffsetRange], least_records: int) -> list[OffsetRa
         if one.size >= least_records:
             found.append(one)
             continue
+        # Pieces of a partition follow each other.
+        if waiting and waiting[-1].topic_partition == one.topic_partition:
+            flush()
         waiting.append(one)
         if sum(each.size for each in waiting) >= least_records:
             flush()
@@ -119,6 +124,7 @@ def batch_ranges(options: SourceOptions, lookup: Lookup) -> list[OffsetRange]:
                 end,
                 is_from_earliest=partition in starts.at_earliest,
                 is_to_latest=partition in ends.at_latest,
+                topic_id=lookup.topic_ids.get(partition.topic, ""),
             )
         )
     return ranges

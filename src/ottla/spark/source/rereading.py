@@ -2,7 +2,10 @@
 
 A streaming query whose plan has the stream in several places reads each range in as many tasks. They run at about the
 same time, and mostly in the same few processes: the first of them fetches and parses, the others are given the same
-rows. Offsets of a micro-batch are fixed, so the rows are the same whenever they are read.
+rows. Offsets of a micro-batch are fixed, so the rows are the same whenever they are read in the same run of the query.
+
+A table that each micro-batch reads anew is kept, too, until its topic has more records. What compaction takes from it
+meanwhile has no effect on the last value of a key.
 """
 
 from collections.abc import Callable, Iterator

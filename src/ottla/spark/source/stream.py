@@ -14,6 +14,7 @@ has in its log is that very answer (`_begun_again`).
 import time
 from collections.abc import Iterator
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -43,6 +44,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._projection = projection
         self._course: _Course | None = None
+        # Offsets mean the same records only as long as the topic is the same: it may be made anew between two runs.
+        self._run_id = uuid4().hex
 
     @property
     def _here(self) -> "_Course":
@@ -84,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from ottla.spark.source.tasks import TaskReader
 
         assert isinstance(partition, OffsetRange | OffsetRanges)
-        return TaskReader(self._options, self._projection).read(partition)
+        return TaskReader(self._options, self._projection, run_id=self._run_id).read(partition)
 
     @told_plainly
     def commit(self, end: OffsetMap) -> None:

@@ -43,16 +43,30 @@ _FIXED: Final[Mapping[str, object]] = {
 
 @dataclass(frozen=True)
 class TaskReader:
-    """What a task needs to know; it is sent to every one of them."""
+    """What a task needs to know; it is sent to every one of them. `run_id` names the run of a streaming query: its
+    tasks share the rows that are kept. Those of batch queries are kept for the same offsets of the same topic."""
 
     options: SourceOptions
     projection: Projection
     row_filter: RowFilter = field(default_factory=RowFilter)
+    run_id: str | None = None
 
     def read(self, wanted: OffsetRange | OffsetRanges) -> Iterator[pa.RecordBatch]:
-        if self.options.reread_bytes and not any(one.is_to_latest for one in wanted.ranges):
-            return rereading.kept((self, wanted), lambda: self._read(wanted), self.options.reread_bytes)
-        return self._read(wanted)
+        if not self.options.reread_bytes:
+            return self._read(wanted)
+        if self.run_id is None:
+            if not all(one.topic_id for one in wanted.ranges):
+                return self._read(wanted)
+            wanted = self._as_it_is_now(wanted)
+        return rereading.kept((self, wanted), lambda: self._read(wanted), self.options.reread_bytes)
+
+    def _as_it_is_now(self, wanted: OffsetRange | OffsetRanges) -> OffsetRange | OffsetRanges:
+        """With the ends that logs have now, where all that is there is asked for."""
+        if not any(one.is_to_latest for one in wanted.ranges):
+            return wanted
+        with plainly(), _consumer(self.options.settings) as consumer:
+            found = tuple(_to_its_end(consumer, one) if one.is_to_latest else one for one in wanted.ranges)
+        return found[0] if len(found) == 1 else OffsetRanges(found)
 
     def _read(self, wanted: OffsetRange | OffsetRanges) -> Iterator[pa.RecordBatch]:
         ranges = [one for one in wanted.ranges if one.size > 0 or one.is_to_latest]
@@ -102,6 +116,16 @@ def _tables(
         yield from _Range(consumer, one, options, columns).tables()
 
 
+def _to_its_end(consumer: Consumer[Any, Any], wanted: OffsetRange) -> OffsetRange:
+    """All that the partition has now; no less than there was when the range was planned."""
+    partition = wanted.topic_partition
+    try:
+        end = max(consumer.end_offsets([partition])[partition], wanted.end)
+    except UnknownTopic:
+        end = wanted.end
+    return replace(wanted, end=end, is_to_latest=False)
+
+
 def _look_seconds(options: SourceOptions) -> float:
     return min(_LOOK_SECONDS, options.poll_timeout_ms / 1000)
 
@@ -122,7 +146,7 @@ class _Range:
         """Everything that is there. A start that is not in the log is looked for again: a log may lose records
         several times while it is read, but not without an end."""
         if self._wanted.is_to_latest:
-            self._wanted = replace(self._wanted, end=self._latest_end())
+            self._wanted = _to_its_end(self._consumer, self._wanted)
         start = self._wanted.start
         if start >= self._wanted.end:
             return
@@ -145,12 +169,6 @@ class _Range:
             if start >= self._wanted.end:
                 return
         raise ReadFailed(f"{self._partition} lost records {_MOST_RESTARTS} times while it was read: try again")
-
-    def _latest_end(self) -> int:
-        try:
-            return max(self._consumer.end_offsets([self._partition])[self._partition], self._wanted.end)
-        except UnknownTopic:
-            return self._wanted.end
 
     def _tables_from(self, position: int) -> Iterator[pa.Table]:
         silent_ms = 0.0
