@@ -34,10 +34,11 @@ _STOP_SECONDS = 30.0
 _EVERY = "1 second"
 # Where several share a few cores, less often is sooner. Spark begins micro-batches when the clock shows a multiple of
 # the time between them: with the same for all, all would begin at the same moment, and each wait for the others.
-_EVERY_OF_SEVERAL_MS, _APART_MS = 2400, 100
+_EVERY_OF_SEVERAL_MS, _APART_MS = 2000, 100
 # And a JVM that compiles less has more time for them in the first minute.
-_SETTINGS = {
+SPARK_SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
+    "spark.driver.memory": "768m",
     # It would keep less room for what is compiled, too: six pipelines need more.
     "spark.driver.extraJavaOptions": (
         "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
@@ -81,7 +82,7 @@ class Demo:
         self._order = Order(
             self._pipelines,
             place,
-            settings=_SETTINGS,
+            settings=SPARK_SETTINGS,
             every=_EVERY,
             seconds=seconds,
             is_fed=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterator
 
@@ -260,3 +261,8 @@ def test_cities_tell_what_a_plain_computation_does(seed: int) -> None:
     for kind, rows in ((Match, expected.matches), (Price, expected.surge), (Cost, expected.costs)):
         found = [{"city": name, **outcome._asdict()} for name, outcome in outcomes if isinstance(outcome, kind)]
         assert reference.in_order(found) == reference.in_order(rows)
+
+
+def test_a_state_with_more_than_plain_values_is_refused() -> None:
+    with pytest.raises(pickle.UnpicklingError, match="system"):
+        recall(b"cos\nsystem\n(S'true'\ntR.")

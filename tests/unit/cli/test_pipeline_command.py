@@ -168,6 +168,41 @@ def test_all_ways_to_run_take_the_same_place(data: str, tmp_path: Path, monkeypa
     assert not (tmp_path / "hdfs:").exists()
 
 
+@pytest.mark.parametrize("begin", ["published", "anew", None])
+def test_all_ways_to_run_begin_where_they_are_told(
+    begin: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    orders: list[Order] = []
+
+    def take(order: Order, *_: object) -> None:
+        orders.append(order)
+        raise PipelineError("taken")
+
+    for module in ("ottla.cli.pipeline_run", "ottla.cli.pipeline_demo", "ottla.pipelines.submit"):
+        monkeypatch.setattr(f"{module}.fed", take)
+    option = [] if begin is None else ["--begin", begin]
+    assert CliRunner().invoke(app, ["pipeline", "run", "campaign", *option]).exit_code == 1
+    assert CliRunner().invoke(app, ["pipeline", "demo", "--port", "0", "--only", "campaign", *option]).exit_code == 1
+    assert submit.main(["campaign", *option]) == 1
+    assert [order.place.begin for order in orders] == [begin, begin, begin]
+
+
+def test_a_place_to_begin_that_there_is_not_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (["run", "campaign"], ["demo"]):
+        done = CliRunner().invoke(app, ["pipeline", *command, "--begin", "nonsense"])
+        assert done.exit_code == 2
+        assert "--begin nonsense: it must be published or anew" in done.stderr
+    with pytest.raises(SystemExit) as ended:
+        submit.main(["campaign", "--begin", "nonsense"])
+    assert ended.value.code == 2
+    assert "invalid choice: 'nonsense'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_events_of_the_demo_are_shared_out_by_what_is_usual_for_each_pipeline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

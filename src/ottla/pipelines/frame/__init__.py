@@ -6,14 +6,14 @@
         inputs=(Input(Topic("campaign.views"), "campaign_id STRING, user_id STRING"), ...),
         tables=(Table(Topic("campaign.campaigns", 1, COMPACTED), "experiment STRING, arm STRING"),),
         results=(Topic("campaign.comparisons", configs=COMPACTED),),
-        queries=(Query("comparisons", compare, ToTopic("campaign.comparisons", mode="update")),),
+        queries=(Query("comparisons", (Answer(compare, ToTopic("campaign.comparisons")),)),),
         generate=events,                      # (seed, start_ms, rate) -> endless Iterator[Event]
         views=(View("Campaigns", "campaign.comparisons", columns=(...), sort_by="window_start", descending=True),),
     )
 
 | module       | holds                                                                                       |
 |--------------|---------------------------------------------------------------------------------------------|
-| `pipeline`   | `Pipeline`, `Topic`, `Input`, `Table`, `Rule`, `Query`, `ToTopic`, `View` ...; no Spark     |
+| `pipeline`   | `Pipeline`, `Topic`, `Input`, `Table`, `Rule`, `Query`, `Answer`, `View` ...; no Spark      |
 | `generating` | `Event`, `Disorder` (duplicate, late, malformed events for a generator), `feed`; no Spark   |
 | `catalogue`  | from a pipeline's name to its `PIPELINE`, loaded when it is asked for                       |
 | `topics`     | creates what a pipeline reads and writes                                                    |
@@ -21,10 +21,12 @@
 | `schemas`    | the columns of records and events                                                           |
 | `session`    | the Spark session: RocksDB, this Python for workers, `format("ottla")`                      |
 | `reading`    | `Streams`: what a query is built from                                                       |
-| `judging`    | which records count, which are malformed, which are late; the query that routes the rest    |
-| `writing`    | results to topics, exactly once, in append and in update mode; to the lake                  |
+| `judging`    | which records count, which are malformed, which are late, and the letters of the rest       |
+| `writing`    | all answers of a query as one stream, to topics and to the lake, exactly once               |
+| `lake`       | the files of the lake: written by tasks, made part of a table by the driver                 |
+| `checkpoints`, `beginning` | the layout of checkpoints; where a pipeline begins when they were put aside   |
 | `job`        | runs queries: `start_query` for ever, `run_once` to the end of what is there                |
-| `progress`   | rows per second, lag, what was left out: published to a topic, read by whoever asks         |
+| `progress`, `delays` | rows per second, lag in records and in time, what was left out, as a topic          |
 | `running`    | several pipelines in one session, generators in threads                                     |
 | `order`      | a run from beginning to end                                                                 |
 | `results`    | result topics as tables, read at read_committed, without Spark                              |
@@ -41,12 +43,14 @@
 | `streams.chained(topic, ddl)` | a stream of a result topic at read_committed: the fields of its JSON, and the same |
 |                               | columns of the record; not judged, no watermark                                    |
 | `streams.table(topic)`        | one of the pipeline's tables as a static one for joins: the last row of each key,  |
-|                               | with `key STRING`; read anew in each micro-batch                                   |
+|                               | with `key STRING`; as it is when a micro-batch begins                              |
 | `once_each(events)`           | (`reading`) duplicates by `event_id` dropped                                       |
 
-A query's function takes `Streams` and gives a DataFrame. `ToTopic` wants the columns `key` and `value` (strings; and
-`topic` where it names none); `json_value(...)` (`writing`) makes a value. `ToLake` takes any columns. Queries are
-listed so that one that reads what another writes comes after it: `run_once` runs them in that order.
+A query has one or more answers, and is one pass over what it reads: all its answers, and the letters of what does not
+count, come out of the same micro-batches. An answer's function takes `Streams` and gives a DataFrame. `ToTopic` wants
+the columns `key` and `value` (strings; and `topic` where it names none); `json_value(...)` (`writing`) makes a value.
+`ToLake` takes any columns. Queries are listed so that one that reads what another writes comes after it: `run_once`
+runs them in that order.
 
 ## Rules for all pipelines
 
@@ -64,8 +68,8 @@ listed so that one that reads what another writes comes after it: `run_once` run
   lateness, where that is less), so no accepted event is dropped as long as partitions are read at most the lateness
   less that apart. What is dropped all the same is counted (`Progress.dropped`). State is kept for that long; answers
   are right at any time and final once the time of arrival is the lateness after the window.
-- The job adds the query `rejects` for dead letters and late events by itself.
+- Dead letters and late events come out of the first query's pass by themselves (`Query.takes_rejects`).
 - `job.py` and `events.py` of a pipeline load no Spark at import: query functions import their `transform` when called.
-- A query in update mode is written by `foreachBatch` under its batch's number: Spark has no update mode for sinks in
-  Python. `applyInPandasWithState` works in both modes; `transformWithState` needs the package protobuf.
+- A query is written by `foreachBatch` under its batch's number, in append and in update mode: Spark has no update mode
+  for sinks in Python. `applyInPandasWithState` works in both; `transformWithState` needs the package protobuf.
 """

@@ -26,7 +26,10 @@ class NothingPublished(PipelineError):
 
 
 def put_aside(spark: "SparkSession", pipeline: Pipeline, place: Place) -> str | None:
-    """Its checkpoints, under another name beside where they were; that name, or None where there are none."""
+    """Its checkpoints, under another name beside where they were; that name, or None where there are none. Where it is
+    to go on from published offsets, and there are none, NothingPublished; the checkpoints stay then."""
+    if place.begin == "published":
+        starting_offsets(pipeline, place, [one.name for one in pipeline.topics])
     stamp = time.strftime("%Y%m%d-%H%M%S")
     return Checkpoint(spark, place.checkpoint(pipeline.name, "")).move_to(f"{pipeline.name}.before-{stamp}")
 

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 _WHOLE_RECORD = f"{RECORD}, value BINARY"
-# Few records make one task, whatever number of partitions they are in, and those that come out of several places of a
-# query's plan are fetched and parsed once.
-_ONE_PASS = {"minRecordsPerPartition": "2000", "rereadBytes": str(8 * 1024 * 1024)}
+# What is read again is fetched and parsed once: records that come out of several places of a query's plan, and tables
+# until their offsets move.
+_KEPT = {"rereadBytes": str(8 * 1024 * 1024)}
+# And few records make one task, whatever number of partitions they are in.
+_ONE_PASS = {"minRecordsPerPartition": "2000", **_KEPT}
 
 
 class Streams:
@@ -82,6 +84,8 @@ class Streams:
         table = self.pipeline.table_of(topic)
         fields = fields_of(table)
         reader = self.spark.read.format(self.place.source).options(**self._options([topic]))
+        if self.place.source != "kafka":
+            reader = reader.options(**_KEPT)
         rows = self._parsed(reader, fields, struct_of(_WHOLE_RECORD)).withColumn("key", F.col("key").cast("string"))
         newest = F.max_by(F.struct("value", *fields.names), "offset")
         last = rows.groupBy("key").agg(newest.alias("last")).select("key", "last.*")

@@ -42,12 +42,19 @@ _DEFAULTS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Workers that are there at once, and do not look for garbage after each small task.
     "spark.python.daemon.module": "ottla.spark.daemon",
+    # Over TCP, each exchange with a worker may wait 40 ms for an acknowledgement.
+    "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
 }
 _LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    # Without pages nobody looks at what was done before; Spark keeps a thousand of each otherwise.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
 }
 # What starts Spark sets it for shells, and takes this for one; bars have no place between tables.
 _QUIET = {"spark.ui.showConsoleProgress": "false"}
@@ -143,10 +150,10 @@ def prepare(spark: "SparkSession") -> None:
 def _prepare_environment() -> None:
     """Before the JVM starts: this Python for Spark's workers too, little memory for what RocksDB has freed, and a home
     from which workers start fast."""
-    from ottla.spark.home import quick_spark_home
+    from ottla.spark.home import shared_spark_home
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # RocksDB allocates in many threads, and the C library keeps a heap for each: with two, less is held that is free.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if "SPARK_HOME" not in os.environ:
-        os.environ["SPARK_HOME"] = str(quick_spark_home(Path.home() / ".cache" / "ottla" / "spark-home"))
+        os.environ["SPARK_HOME"] = str(shared_spark_home(Path.home() / ".cache" / "ottla" / "spark-home"))

@@ -35,7 +35,7 @@ def dispatch(reports: DataFrame) -> DataFrame:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         told: DataFrame = by_city.applyInPandasWithState(
-            handle, RECORD, "memory STRING", "append", GroupStateTimeout.EventTimeTimeout
+            handle, RECORD, "memory BINARY", "append", GroupStateTimeout.EventTimeTimeout
         )
     return told
 
