@@ -154,16 +154,24 @@ def _spark_rows(settings: Settings) -> list[Row]:
         beside("batch", f"batch read, {count}", 2.5),
         beside("batch.processor", "processor time of a record, batch read", unit="us"),
         beside("batch.kafka", "batch read from Apache Kafka"),
-        beside("drain.wall", f"availableNow, {count}, start to end", 2.0, "s"),
-        beside("drain.trigger", "availableNow, time in triggers", 2.5, "s"),
+        *(
+            beside(f"drain.{broker}.{n}", f"availableNow, {count}, start to end, {partitions(n)}, on {title}", 2.0, "s")
+            for broker, title in TITLES.items()
+            for n in settings.spark_drained_partitions
+        ),
+        beside("drain.trigger", "availableNow, time in triggers", unit="s"),
         beside("drain.processor", "processor time of a record, availableNow", unit="us"),
-        beside("floor", "a micro-batch of one record", 0.5, "ms"),
+        beside("floor", "a micro-batch of one record", 1 / 1.2, "ms"),
         beside("sink", f"write, {count}, lz4", 1.5),
         beside("sink.processor", "processor time of a record, write", unit="us"),
         beside("sink.staged", "write exactly once beside the connector's at least once", own=EXACTLY_ONCE),
         *(beside(f"partitions.{n}", f"batch read from {n} partitions") for n in settings.spark_partitions),
         *(beside(f"sizes.{n}", f"batch read of records of {n:,} B") for n in settings.spark_record_bytes),
     ]
+
+
+def partitions(count: int) -> str:
+    return f"{count:,} partition{'s' if count > 1 else ''}"
 
 
 def _pipeline_rows(settings: Settings) -> list[Row]:
@@ -174,6 +182,7 @@ def _pipeline_rows(settings: Settings) -> list[Row]:
     small = (
         f"{settings.pipeline_small_events / 1e3:g} k events in batches of {settings.pipeline_batch_events / 1e3:g} k"
     )
+    few = settings.pipeline_few_events
     return [
         Row("campaign.events", f"{both}, {events}", "rec/s", 1.5),
         Row("campaign.processor", "the same, processor time of an event", "us", higher_is_better=False),
@@ -181,6 +190,13 @@ def _pipeline_rows(settings: Settings) -> list[Row]:
         Row("alerts.p50", "MyBank, from a payment's commit to its alert, p50", "s", higher_is_better=False),
         Row("alerts.slowest", "the same, the slowest", "s", higher_is_better=False, at_most=2.0),
         *(Row(f"pipelines.alone.{name}", f"{title}, {small}", "rec/s") for name, title in PIPELINES.items()),
+        *(
+            Row(f"small.{name}", f"{title}, processor time for {few} new events", "s", higher_is_better=False)
+            for name, title in PIPELINES.items()
+        ),
+        Row("small.median", "the same, median of the six", "s", higher_is_better=False, at_most=0.5),
+        *_demo_rows("demo", "`make run`", settings, behind=5.0),
+        *_demo_rows("demo.busy", f"`make run`, {settings.demo_rate:,} events a second", settings, behind=10.0),
         Row("pipelines.launch.peak", "launch day, furthest behind", "events", higher_is_better=False),
         Row("pipelines.launch.drained", "launch day, from the burst's end until drained", "s", higher_is_better=False),
         Row("pipelines.load", f"{records} into Parquet", "rec/s", baseline=CONNECTOR, candidate=OFFLINE_LOAD),
@@ -189,10 +205,22 @@ def _pipeline_rows(settings: Settings) -> list[Row]:
     ]
 
 
+def _demo_rows(key: str, title: str, settings: Settings, behind: float) -> list[Row]:
+    def row(name: str, what: str, unit: str, at_most: float | None = None) -> Row:
+        return Row(f"{key}.{name}", f"{title}, {what}", unit, higher_is_better=False, at_most=at_most)
+
+    is_usual = key == "demo"
+    return [
+        row("behind", f"furthest behind in {settings.demo_seconds / 60:g} minutes", "s", behind),
+        row("processor", "processor time a second", "s", 1.2 if is_usual else None),
+        row("memory", "memory of all processes", "MB", 3000.0 if is_usual else None),
+    ]
+
+
 def _scale_rows(settings: Settings) -> list[Row]:
     found = []
     for count in settings.scale_partitions:
-        text = f"{count:,} partition{'s' if count > 1 else ''}"
+        text = partitions(count)
         found += [
             Row(f"scale.produce.{count}", f"produce 1 KB batches to {text}, 4 connections", "req/s"),
             Row(f"scale.fetch.{count}", f"fetch all of {text} in one session", "GB/s"),
@@ -274,5 +302,7 @@ SECTIONS = (
     "spark",
     "campaign",
     "alerts",
+    "small",
+    "demo",
     "pipelines",
 )

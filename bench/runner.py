@@ -46,6 +46,8 @@ _PLANNERS = {
     "spark": spark.steps,
     "campaign": pipelines.campaign_steps,
     "alerts": pipelines.alert_steps,
+    "small": pipelines.small_steps,
+    "demo": pipelines.demo_steps,
     "pipelines": pipelines.steps,
 }
 _SPARE_DISK_BYTES = 8 * GIB

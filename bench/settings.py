@@ -59,6 +59,7 @@ class Settings:
     library_pairs: int = 3
     spark_records: int = 3_000_000
     spark_partitions: tuple[int, ...] = (1, 50)
+    spark_drained_partitions: tuple[int, ...] = (1, 6)
     spark_record_bytes: tuple[int, ...] = (1_000, 10_000)
     spark_bytes: int = 600_000_000
     # events of Campaign beside Apache Kafka; of each pipeline alone, and of its micro-batches
@@ -66,6 +67,13 @@ class Settings:
     pipeline_small_events: int = 60_000
     pipeline_batch_events: int = 20_000
     launch_rate: int = 200
+    # new events that a pipeline gets at a time, and how often
+    pipeline_few_events: int = 50
+    pipeline_few_warm: int = 25
+    pipeline_few_rounds: int = 10
+    demo_seconds: int = 600
+    demo_settle_seconds: int = 60
+    demo_rate: int = 1000
     lake_records: int = 10_000_000
 
 
@@ -114,5 +122,9 @@ def quick(rounds: int | None = None) -> Settings:
         pipeline_small_events=20_000,
         pipeline_batch_events=10_000,
         launch_rate=100,
+        pipeline_few_warm=4,
+        pipeline_few_rounds=3,
+        demo_seconds=30,
+        demo_settle_seconds=10,
         lake_records=3_000_000,
     )

@@ -18,7 +18,7 @@ from bench.job import Figures, Specification, job_main
 from bench.jobs.processor_time import tree_processor_seconds
 from ottla import Admin
 from ottla.pipelines.frame import catalogue, job
-from ottla.pipelines.frame.pipeline import Pipeline, Source
+from ottla.pipelines.frame.pipeline import JUDGED, RECORDS, Pipeline, Source
 from ottla.pipelines.frame.place import Place
 from ottla.pipelines.frame.session import spark_session
 
@@ -50,10 +50,10 @@ def drain(spark: Any, specification: Specification) -> Figures:
         seconds = time.perf_counter() - started
         used = tree_processor_seconds() - processor
     told = [_told(query) for query in queries]
-    # The last query is the one of rejects, which reads every record of every input and of every table.
-    there = _records_of(pipeline, specification["bootstrap"])
-    if told[-1]["rows"] != there:
-        raise RuntimeError(f"{pipeline.name} read {told[-1]['rows']} of {there} records")
+    # One query reads every record of every input and of every table, and judges it.
+    there, judged = _records_of(pipeline, specification["bootstrap"]), max(query["judged"] for query in told)
+    if judged != there:
+        raise RuntimeError(f"{pipeline.name} read {judged} of {there} records")
     took = [took_ms for query in told for took_ms in query["batches_ms"]]
     return {
         "rate": events / seconds,
@@ -86,7 +86,7 @@ def _told(query: Any) -> Figures:
     states = [one["stateOperators"] for one in progress]
     return {
         "query": query.name,
-        "rows": sum(one["numInputRows"] for one in progress),
+        "judged": sum(one["observedMetrics"][JUDGED][RECORDS] for one in progress if JUDGED in one["observedMetrics"]),
         "batches_ms": [one["durationMs"]["triggerExecution"] for one in progress if one["numInputRows"]],
         "durations_ms": durations,
         "state_rows": max((sum(one["numRowsTotal"] for one in state) for state in states), default=0),

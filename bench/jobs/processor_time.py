@@ -14,13 +14,21 @@ def _fields(process: int) -> list[str]:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
-def _kind(process: int) -> str:
+def command_line(process: int) -> bytes:
+    """Empty where it has ended."""
     try:
-        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        return Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
-        return "gone"
+        return b""
+
+
+def kind_of(process: int) -> str:
+    """What it is: the JVM, a Python process of Spark's by its module, the broker, or the driver."""
+    words = command_line(process).split(b"\0")
     if words[0].endswith(b"java"):
         return "JVM"
+    if b"broker" in words:
+        return "broker"
     return next((word.decode() for word in words if word.startswith(b"pyspark.")), "driver")
 
 
@@ -29,7 +37,7 @@ def tree_processor_by_kind() -> dict[str, float]:
     What has ended is its parent's."""
     found: dict[str, float] = {}
     for process, ticks in _family_ticks(os.getpid()).items():
-        found[_kind(process)] = found.get(_kind(process), 0.0) + ticks / _TICKS
+        found[kind_of(process)] = found.get(kind_of(process), 0.0) + ticks / _TICKS
     return found
 
 
@@ -38,7 +46,18 @@ def tree_processor_seconds(root: int | None = None) -> float:
     return sum(_family_ticks(os.getpid() if root is None else root).values()) / _TICKS
 
 
+def family(root: int) -> dict[int, int]:
+    """The process and its descendants, each with its parent."""
+    return {process: int(fields[_PARENT]) for process, fields in _family_fields(root).items()}
+
+
 def _family_ticks(root: int) -> dict[int, int]:
+    return {
+        process: sum(map(int, fields[_FIRST_TIME : _LAST_TIME + 1])) for process, fields in _family_fields(root).items()
+    }
+
+
+def _family_fields(root: int) -> dict[int, list[str]]:
     known: dict[int, list[str]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -46,12 +65,10 @@ def _family_ticks(root: int) -> dict[int, int]:
                 known[int(entry)] = _fields(int(entry))
             except (OSError, IndexError):
                 continue
-    family = {root}
+    found = {root}
     while True:
-        more = {process for process, fields in known.items() if int(fields[_PARENT]) in family} - family
+        more = {process for process, fields in known.items() if int(fields[_PARENT]) in found} - found
         if not more:
             break
-        family |= more
-    return {
-        process: sum(map(int, known[process][_FIRST_TIME : _LAST_TIME + 1])) for process in family if process in known
-    }
+        found |= more
+    return {process: known[process] for process in sorted(found) if process in known}

@@ -1,9 +1,9 @@
 """What a pipeline costs with few new events: all its queries run, and so many events come in at a time.
 
-Each round sends the next events of the pipeline's generator at once and waits until every query has taken all that
-there is, also what another query has written meanwhile. What counts is the processor time of Spark, of all Python
-processes that it started and of the broker, per round; the median of the rounds after `warm` ones. The process that
-sends and looks is the driver's, as in `ottla pipeline run --generate`.
+All queries have the same pace. Each round sends the next events of the pipeline's generator at once and waits until
+every query has taken all that there is, also what another query has written meanwhile. What counts is the processor
+time of Spark, of all Python processes that it started and of the broker, per round; the median of the rounds after
+`warm` ones. The process that sends and looks is the driver's, as in `ottla pipeline run --generate`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from bench.job import Figures, Specification, job_main
@@ -48,7 +49,8 @@ def work(specification: Specification) -> Figures:
     ):
         place = Place(specification["bootstrap"], data)
         _send(producer, itertools.islice(events, specification["events"]))
-        running = [job.start_query(spark, pipeline, query, place, _EVERY) for query in pipeline.queries]
+        queries = [replace(query, every=None) for query in pipeline.queries]
+        running = [job.start_query(spark, pipeline, query, place, _EVERY) for query in queries]
         _await_all_taken(running, admin)
         for number in range(specification["warm"] + specification["rounds"]):
             if number == specification["warm"]:

@@ -48,6 +48,8 @@ def session(directory: str) -> Any:
         .config("spark.sql.shuffle.partitions", str(CORES))
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
         .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+        .config("spark.python.daemon.module", "ottla.spark.daemon")
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -21,6 +21,7 @@ from bench.plan import Bench, Step
 from bench.rows import CONNECTOR, KAFKA, OTTLA, PIPELINES, SPARK_SOURCE
 from bench.sections import offline_load
 from bench.wire import RefusedError
+from ottla.cli.pipeline_demo import SPARK_SETTINGS
 from ottla.pipelines.frame import catalogue
 from ottla.pipelines.frame.progress import PROGRESS
 from ottla.pipelines.frame.results import read_tables
@@ -43,6 +44,30 @@ def alert_steps(bench: Bench) -> list[Step]:
     if OTTLA not in bench.peers.names:
         return []
     return [Step("alerts of MyBank", "alerts", partial(measure_alerts, bench))]
+
+
+def small_steps(bench: Bench) -> list[Step]:
+    if OTTLA not in bench.peers.names:
+        return []
+    return [
+        Step(f"{title} with few events", "few events", partial(measure_small, bench, name))
+        for name, title in PIPELINES.items()
+    ] + [Step("the median of the six", "few events", partial(keep_median, bench))]
+
+
+def demo_steps(bench: Bench) -> list[Step]:
+    """It starts a broker of its own."""
+    if OTTLA not in bench.peers.names:
+        return []
+    rate = bench.settings.demo_rate
+    return [
+        Step(f"make run, {number + 1} of {bench.settings.rounds}", "make run", partial(measure_demo, bench, "demo"))
+        for number in range(bench.settings.rounds)
+    ] + [
+        Step("the worst of these", "make run", partial(keep_worst, bench, "demo")),
+        Step(f"make run, {rate:,} events a second", "busy", partial(measure_demo, bench, "demo.busy", rate)),
+        Step("how it was", "busy", partial(keep_worst, bench, "demo.busy")),
+    ]
 
 
 def steps(bench: Bench) -> list[Step]:
@@ -87,6 +112,50 @@ def measure_alone(bench: Bench, name: str) -> None:
         (run,) = _drained(bench, name, events, sides, 1, settings.pipeline_batch_events)
     bench.results.keep(key, OTTLA, {"pipeline": name, **run})
     bench.results.add(key, OTTLA, run["rate"])
+
+
+def measure_small(bench: Bench, name: str) -> None:
+    """A pipeline that keeps up, in Spark as the demo starts it."""
+    broker, settings = bench.peers.get(OTTLA), bench.settings
+    specification = {
+        "pipeline": name,
+        "bootstrap": broker.bootstrap,
+        "broker_process": broker.pid,
+        "events": settings.pipeline_few_events,
+        "warm": settings.pipeline_few_warm,
+        "rounds": settings.pipeline_few_rounds,
+        "settings": SPARK_SETTINGS,
+    }
+    with _topics(name, [broker]):
+        found = run_job("small_batches", specification, _DRAINS_SECONDS)
+    bench.results.keep(f"small.{name}", OTTLA, found)
+    bench.results.add(f"small.{name}", OTTLA, found["processor_seconds"])
+
+
+def keep_median(bench: Bench) -> None:
+    measured = [bench.results.samples[f"small.{name}"][OTTLA] for name in PIPELINES]
+    bench.results.add("small.median", OTTLA, statistics.median(map(statistics.median, measured)))
+
+
+def measure_demo(bench: Bench, key: str, rate: int | None = None) -> None:
+    settings = bench.settings
+    specification = {
+        "seconds": settings.demo_seconds,
+        "settle_seconds": settings.demo_settle_seconds,
+        "compile_seconds": min(60, settings.demo_seconds // 4),
+        "rate": rate,
+    }
+    found = run_job("demo", specification, settings.demo_seconds + _DRAINS_SECONDS)
+    if found["code_cache_messages"]:
+        raise RefusedError("the JVM had no room left for compiled code")
+    bench.results.keep(f"{key}.behind", OTTLA, {"rate": rate, **found})
+
+
+def keep_worst(bench: Bench, key: str) -> None:
+    """Of all runs: what is promised holds in each of them."""
+    found = [run for run in bench.results.runs if run["row"] == f"{key}.behind"]
+    for name, figure in (("behind", "behind_seconds"), ("processor", "processor_share"), ("memory", "memory_mb")):
+        bench.results.add(f"{key}.{name}", OTTLA, max(run[figure] for run in found))
 
 
 def measure_alerts(bench: Bench) -> None:

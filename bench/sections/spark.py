@@ -49,15 +49,9 @@ class Measurement:
 def measurements(bench: Bench) -> list[Measurement]:
     settings = bench.settings
     records = settings.spark_records
-    drained = {
-        "spark.drain.wall": "seconds",
-        "spark.drain.trigger": "trigger_seconds",
-        "spark.drain.processor": "processor_us",
-    }
     found = [
         Measurement("batch", {"spark.batch": "rate", "spark.batch.processor": "processor_us"}, records),
         Measurement("batch", {"spark.batch.kafka": "rate"}, records, broker=KAFKA),
-        Measurement("drain", drained, records),
         Measurement("sink", {"spark.sink": "rate", "spark.sink.processor": "processor_us"}, records, sides=_BOTH),
         Measurement("sink", {"spark.sink.staged": "rate"}, records, sides=(_BOTH[0], _STAGED)),
         Measurement("floor", {"spark.floor": "trigger_ms"}, _FLOOR_RECORDS, partitions=1),
@@ -66,6 +60,12 @@ def measurements(bench: Bench) -> list[Measurement]:
         Measurement("batch", {f"spark.partitions.{count}": "rate"}, records, partitions=count)
         for count in settings.spark_partitions
     ]
+    for broker in (KAFKA, OTTLA):
+        for count in settings.spark_drained_partitions:
+            drained = {f"spark.drain.{broker}.{count}": "seconds"}
+            if broker == OTTLA and count == settings.spark_drained_partitions[-1]:
+                drained |= {"spark.drain.trigger": "trigger_seconds", "spark.drain.processor": "processor_us"}
+            found.append(Measurement("drain", drained, records, broker=broker, partitions=count))
     for size in settings.spark_record_bytes:
         some = min(records, settings.spark_bytes // size)
         found.append(Measurement("batch", {f"spark.sizes.{size}": "rate"}, some, record_bytes=size))
