@@ -264,7 +264,8 @@ class Connections:
         if not self._has_long_polls or not any(link.in_flight for link in links):
             return links
         free = [link for link in links if not link.in_flight and (link.connection or not link.failures)]
-        return free or [self._beside(node_id) for node_id in self.cluster.nodes]
+        # Before the first metadata came no broker is known that could have another connection.
+        return free or [self._beside(node_id) for node_id in self.cluster.nodes] or links
 
     def _beside(self, node_id: int) -> Link:
         """The other connection to a broker; the usual one where no other can be made."""

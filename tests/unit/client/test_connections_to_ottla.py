@@ -5,9 +5,11 @@ import itertools
 
 import pytest
 from tests.unit.client.rogue import connected
+from tests.waiting import tries
 
 from ottla.client.cluster import Cluster
-from ottla.client.config import AdminConfig
+from ottla.client.config import AdminConfig, ConsumerConfig, resolve
+from ottla.client.connections import Connections
 from ottla.client.errors import BrokerUnavailable
 from ottla.client.network import CoordinatorKind, broker_of
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -71,6 +73,25 @@ def test_a_broker_that_dies_and_comes_back_is_found_again(is_clean: bool) -> Non
                 await network.updated(known, 20.0)
 
     with TestBroker() as broker:
+        asyncio.run(work(broker))
+
+
+def test_a_question_that_comes_before_the_first_metadata_is_asked_at_the_bootstrap_server() -> None:
+    """Its connection waits for an answer then, and no broker is known to which there could be another one."""
+
+    async def work(broker: TestBroker) -> None:
+        network = Connections(resolve(ConsumerConfig, broker.bootstrap_servers), has_long_polls=True)
+        network.start()
+        try:
+            async with asyncio.timeout(60.0):
+                assert await asyncio.to_thread(lambda: any(broker.faults.requests("METADATA") for _ in tries()))
+                assert not network.cluster.nodes
+                assert broker_of(await network.coordinator(CoordinatorKind.GROUP, "early")) in network.cluster.nodes
+        finally:
+            await network.close()
+
+    with TestBroker({"offsets.topic.num.partitions": "1"}) as broker:
+        broker.faults.delay("METADATA", 1.0)
         asyncio.run(work(broker))
 
 

@@ -43,7 +43,7 @@ class Progress:
     `behind_ms` how old the oldest of them is, and `delay_ms` how long records waited for their answers (`delays`).
 
     What was left out is counted since the query was started: `dropped` are rows that Spark found behind its watermark,
-    `dead_letters` and `late` what the query `rejects` has put into these topics."""
+    `dead_letters` and `late` the records that it has judged so and written to these topics."""
 
     pipeline: str
     query: str
