@@ -6,6 +6,9 @@ Spark's own daemon loads nothing before it forks, so each worker imports PySpark
 collects garbage after every task, over all objects of all modules, which takes longer than a small task does. This one
 imports once, before it forks; and what is there after a task is taken out of the collector's sight (`gc.freeze`), so
 that the next collection looks at the objects of one task. Real garbage of tasks is looked for every so often.
+
+Spark disconnects from a worker whose rows it does not need to the end. Its own daemon prints a traceback then; here the
+worker ends without a word.
 """
 
 import gc
@@ -23,6 +26,8 @@ _TASKS_A_COLLECTION: Final = 200
 _NEEDED: Final = {
     "pyspark.worker": ("pyarrow", "ottla.spark.datasource", "ottla.spark.source.stream", "ottla.spark.source.tasks"),
 }
+# Any code but 0 ends a worker.
+_DISCONNECTED: Final = 1
 _ALWAYS: Final = ("ottla.spark.datasource",)
 
 Worker = Callable[[Any, bool], int]
@@ -36,12 +41,16 @@ def preload(module: str) -> None:
 
 
 def sparing(worker: Worker) -> Worker:
-    """The same, with all that there is after a task out of the garbage collector's sight."""
+    """The same, with all that there is after a task out of the garbage collector's sight. A worker from which Spark has
+    disconnected is to end."""
     tasks = 0
 
     def work(socket: Any, authenticated: bool) -> int:
         nonlocal tasks
-        code = worker(socket, authenticated)
+        try:
+            code = worker(socket, authenticated)
+        except (BrokenPipeError, ConnectionResetError):
+            return _DISCONNECTED
         tasks += 1
         if tasks % _TASKS_A_COLLECTION == 0:
             gc.unfreeze()

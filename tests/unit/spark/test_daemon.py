@@ -56,6 +56,19 @@ def test_a_worker_that_is_told_to_exit_does() -> None:
         sparing(worker)(None, True)
 
 
+@pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])
+def test_a_worker_from_which_spark_has_disconnected_ends_without_a_traceback(error: type[OSError]) -> None:
+    """What it had to say could not be sent, and nobody waits for it. Other errors are printed by the daemon."""
+
+    def worker(socket: object, authenticated: bool) -> int:
+        raise error(32, "gone") if authenticated else OSError(5, "another")
+
+    work = sparing(worker)
+    assert work(None, True) != 0
+    with pytest.raises(OSError, match="another"):
+        work(None, False)
+
+
 def test_after_a_task_the_collector_has_little_to_look_at() -> None:
     kept: list[list[int]] = []
 
