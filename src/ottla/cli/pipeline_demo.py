@@ -34,28 +34,29 @@ _STOP_SECONDS = 30.0
 _EVERY = "1 second"
 # Where several share a few cores, less often is sooner. Spark begins micro-batches when the clock shows a multiple of
 # the time between them: with the same for all, all would begin at the same moment, and each wait for the others.
-_EVERY_OF_SEVERAL_MS, _APART_MS = 2000, 100
-# And a JVM that compiles less has more time for them in the first minute.
+_EVERY_OF_SEVERAL_MS, _APART_MS = 2200, 70
+# A micro-batch costs about as much with many events as with few, so with many there is one less often.
+_EVERY_OF_MANY_EVENTS_MS, _MANY_EVENTS_A_SECOND = 4000, 300
 SPARK_SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "768m",
-    # It would keep less room for what is compiled, too: six pipelines need more.
+    # Both compilers of the JVM: the second costs 0.1 s a second in the first minutes, and saves 0.2 from then on. Six
+    # pipelines need more room for what is compiled than there is otherwise.
     "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-        "-Djdk.lang.Process.launchMechanism=VFORK"
+        "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
     ),
 }
 
 
-def _side_by_side(pipelines: "Sequence[Pipeline]") -> "list[Pipeline]":
+def _side_by_side(pipelines: "Sequence[Pipeline]", rate: float | None) -> "list[Pipeline]":
     """With about the same pace for all queries: those that run all the time would leave none of it to the others."""
+    has_many = rate is not None and rate > _MANY_EVENTS_A_SECOND
+    every_ms = _EVERY_OF_MANY_EVENTS_MS if has_many else _EVERY_OF_SEVERAL_MS
 
     def paced(pipeline: "Pipeline", every: str) -> "Pipeline":
         return replace(pipeline, queries=tuple(replace(query, every=every) for query in pipeline.queries))
 
-    return [
-        paced(one, f"{_EVERY_OF_SEVERAL_MS + number * _APART_MS} milliseconds") for number, one in enumerate(pipelines)
-    ]
+    return [paced(one, f"{every_ms + number * _APART_MS} milliseconds") for number, one in enumerate(pipelines)]
 
 
 class Demo:
@@ -73,7 +74,7 @@ class Demo:
         has_page: bool = False,
         begin: Begin | None = None,
     ) -> None:
-        self._pipelines = pipelines if len(pipelines) == 1 else _side_by_side(pipelines)
+        self._pipelines = pipelines if len(pipelines) == 1 else _side_by_side(pipelines, rate)
         self._data = data
         self._port = port
         self._beside = beside

@@ -168,19 +168,23 @@ def test_all_ways_to_run_take_the_same_place(data: str, tmp_path: Path, monkeypa
     assert not (tmp_path / "hdfs:").exists()
 
 
-@pytest.mark.parametrize("begin", ["published", "anew", None])
-def test_all_ways_to_run_begin_where_they_are_told(
-    begin: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    orders: list[Order] = []
+@pytest.fixture
+def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Order]:
+    """What commands would run, each of which ends with an error instead."""
+    found: list[Order] = []
 
     def take(order: Order, *_: object) -> None:
-        orders.append(order)
+        found.append(order)
         raise PipelineError("taken")
 
     for module in ("ottla.cli.pipeline_run", "ottla.cli.pipeline_demo", "ottla.pipelines.submit"):
         monkeypatch.setattr(f"{module}.fed", take)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+@pytest.mark.parametrize("begin", ["published", "anew", None])
+def test_all_ways_to_run_begin_where_they_are_told(begin: str | None, orders: list[Order]) -> None:
     option = [] if begin is None else ["--begin", begin]
     assert CliRunner().invoke(app, ["pipeline", "run", "campaign", *option]).exit_code == 1
     assert CliRunner().invoke(app, ["pipeline", "demo", "--port", "0", "--only", "campaign", *option]).exit_code == 1
@@ -203,18 +207,7 @@ def test_a_place_to_begin_that_there_is_not_is_wrong_usage(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_events_of_the_demo_are_shared_out_by_what_is_usual_for_each_pipeline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    orders: list[Order] = []
-
-    def take(order: Order, *_: object) -> None:
-        orders.append(order)
-        raise PipelineError("taken")
-
-    monkeypatch.setattr("ottla.cli.pipeline_demo.fed", take)
-    monkeypatch.setattr("ottla.cli.pipeline_run.fed", take)
-    monkeypatch.chdir(tmp_path)
+def test_the_events_of_the_demo_are_shared_out_by_what_is_usual_for_each_pipeline(orders: list[Order]) -> None:
     for command in (
         ["demo", "--port", "0", "--generate", "1200"],
         ["demo", "--port", "0", "--generate", "70", "--only", "campaign"],
@@ -227,6 +220,18 @@ def test_the_events_of_the_demo_are_shared_out_by_what_is_usual_for_each_pipelin
     busy = replace(catalogue.pipeline("campaign"), rate=60.0)
     unequal = Order([busy, catalogue.pipeline("mybank")], orders[0].place, rate_in_all=1000)
     assert [unequal.rate_of(one) for one in unequal.pipelines] == [750, 250]
+
+
+def test_the_queries_of_the_demo_have_different_paces_and_a_slower_one_for_many_events(orders: list[Order]) -> None:
+    for option in ([], ["--generate", "1000"], ["--only", "campaign"]):
+        assert CliRunner().invoke(app, ["pipeline", "demo", "--port", "0", *option]).exit_code == 1
+    usual, many, alone = (
+        [query.pace("1 second") for one in order.pipelines for query in one.queries] for order in orders
+    )
+    seconds = [[int(pace.removesuffix(" milliseconds")) / 1000 for pace in paces] for paces in (usual, many)]
+    assert len(set(seconds[0])) == len(catalogue.names())
+    assert max(seconds[0]) < 3 < min(seconds[1])
+    assert alone == ["1 second"]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])

@@ -40,6 +40,8 @@ _DEFAULTS = {
     # the next, and to compile it takes longer than to do without.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What each plan looks like is written down twice otherwise.
+    "spark.sql.ui.explainMode": "simple",
     # Workers that are there at once, and do not look for garbage after each small task.
     "spark.python.daemon.module": "ottla.spark.daemon",
     # Over TCP, each exchange with a worker may wait 40 ms for an acknowledgement.
@@ -48,6 +50,8 @@ _DEFAULTS = {
 _LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
+    # Each broadcast takes a block of memory as large as this, 4 MB otherwise, and a micro-batch has a dozen small ones.
+    "spark.broadcast.blockSize": "64k",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # Without pages nobody looks at what was done before; Spark keeps a thousand of each otherwise.
