@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.rows import Row
+from bench.rows import SECTIONS, Row, section_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +116,23 @@ def from_json(content: dict[str, Any]) -> list[Outcome]:
 
 
 def replaced(kept: dict[str, Any], newer: dict[str, Any], sections: tuple[str, ...]) -> dict[str, Any]:
-    """A kept run with some sections measured anew; `measured_later` says which, and in which circumstances."""
+    """A kept run with some sections measured anew; `measured_later` says which, and in which circumstances. Of rows that
+    these sections had before, those stay that they still have."""
     facts = ("date", "rounds", "seconds", "busy_before", "stolen")
     again = {section: {fact: newer.get(fact) for fact in facts} for section in sections}
-    rows = {row["key"]: row for row in newer["rows"]}
-    known = {row["key"] for row in kept["rows"]}
     failures = [text for text in kept["failures"] if text.partition(":")[0] not in sections]
+
+    def stays(key: str) -> bool:
+        return section_of(key) not in sections
+
+    rows = [row for row in kept["rows"] if stays(row["key"])] + newer["rows"]
     return {
         **kept,
         "measured_later": {**kept.get("measured_later", {}), **again},
-        "rows": [rows.get(row["key"], row) for row in kept["rows"]]
-        + [row for row in newer["rows"] if row["key"] not in known],
+        "rows": sorted(rows, key=lambda row: SECTIONS.index(section_of(row["key"]))),
         "limits": {**kept["limits"], **newer["limits"]},
         "failures": failures + newer["failures"],
-        "runs": [run for run in kept["runs"] if run["row"] not in rows] + newer["runs"],
+        "runs": [run for run in kept["runs"] if stays(run["row"])] + newer["runs"],
     }
 
 

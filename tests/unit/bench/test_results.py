@@ -59,12 +59,17 @@ def test_kept_run_gives_the_same_outcomes(tmp_path: Path) -> None:
 
 def test_a_section_takes_its_place_in_a_kept_run() -> None:
     kept_row, other_row = {"key": "scale.start.10", "ratio": 1.0}, {"key": "produce.small.1", "ratio": 2.0}
+    former_row = {"key": "scale.stop.10", "ratio": 1.0}
     kept = {
         "date": "2025-01-31",
-        "rows": [kept_row, other_row],
+        "rows": [kept_row, former_row, other_row],
         "limits": {"fetch.1m": 1.0},
         "failures": ["scale: kafka: start: it did not", "produce: a row: failed"],
-        "runs": [{"row": "scale.start.10", "seconds": 9}, {"row": "produce.small.1", "seconds": 2}],
+        "runs": [
+            {"row": "scale.start.10", "seconds": 9},
+            {"row": "scale.stop.10", "seconds": 1},
+            {"row": "produce.small.1", "seconds": 2},
+        ],
     }
     row, new_row = {"key": "scale.start.10", "ratio": 3.0}, {"key": "scale.memory.10", "ratio": 4.0}
     newer = {
@@ -78,7 +83,7 @@ def test_a_section_takes_its_place_in_a_kept_run() -> None:
         "runs": [{"row": "scale.start.10", "seconds": 5}],
     }
     whole = replaced(kept, newer, ("scale",))
-    assert whole["rows"] == [row, other_row, new_row]
+    assert whole["rows"] == [other_row, row, new_row]
     assert whole["runs"] == [{"row": "produce.small.1", "seconds": 2}, {"row": "scale.start.10", "seconds": 5}]
     assert whole["failures"] == ["produce: a row: failed"]
     assert whole["date"] == "2025-01-31"
