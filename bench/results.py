@@ -116,8 +116,8 @@ def from_json(content: dict[str, Any]) -> list[Outcome]:
 
 
 def replaced(kept: dict[str, Any], newer: dict[str, Any], sections: tuple[str, ...]) -> dict[str, Any]:
-    """A kept run with some sections measured anew; `measured_later` says which, and in which circumstances. Of rows that
-    these sections had before, those stay that they still have."""
+    """A kept run with some sections measured anew; `measured_later` says which, and in which circumstances. All rows
+    that these sections had before go."""
     facts = ("date", "rounds", "seconds", "busy_before", "stolen")
     again = {section: {fact: newer.get(fact) for fact in facts} for section in sections}
     failures = [text for text in kept["failures"] if text.partition(":")[0] not in sections]
