@@ -4,10 +4,14 @@ Tests that run Spark wait for it much of the time, those beside Apache Kafka wai
 compute. They have nothing in common but the machine. One job more than there are processors runs at any time; the
 longest begin first, so that all of them end at about the same time. What a job has printed follows when it is done,
 and at the end come the slowest tests of all jobs.
+
+The first and the last line name the seed of the run: the order of the tests, and what they draw. `OTTLA_SEED` repeats
+one.
 """
 
 import asyncio
 import os
+import random
 import sys
 import tempfile
 import time
@@ -82,21 +86,27 @@ class Result:
     printed: str
 
 
-def command(job: Job, report: Path) -> list[str]:
+def command(job: Job, report: Path, seed: str) -> list[str]:
     if job is CHECKS:
         return ["make", "--silent", "--no-print-directory", "check"]
-    return [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *job.arguments(JOBS)]
+    options = ["-q", f"--randomly-seed={seed}", f"--junitxml={report}"]
+    return [sys.executable, "-m", "pytest", *options, *job.arguments(JOBS)]
 
 
-async def run(job: Job, report: Path) -> Result:
+async def run(job: Job, report: Path, seed: str) -> Result:
     began = time.monotonic()
     # A make that runs this one has flags for its own children.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment["OTTLA_SEED"] = seed
     if job.has_newer_pyspark:
         environment |= with_newer_pyspark()
     with tempfile.TemporaryFile() as printed:
         process = await asyncio.create_subprocess_exec(
-            *command(job, report), cwd=REPOSITORY, env=environment, stdout=printed, stderr=asyncio.subprocess.STDOUT
+            *command(job, report, seed),
+            cwd=REPOSITORY,
+            env=environment,
+            stdout=printed,
+            stderr=asyncio.subprocess.STDOUT,
         )
         try:
             code = await process.wait()
@@ -108,7 +118,7 @@ async def run(job: Job, report: Path) -> Result:
         return Result(job, code, time.monotonic() - began, printed.read().decode(errors="replace"))
 
 
-async def run_all(jobs: Sequence[Job], at_once: int, reports: Path) -> list[Result]:
+async def run_all(jobs: Sequence[Job], at_once: int, reports: Path, seed: str) -> list[Result]:
     """The results in the order in which the jobs ended."""
     results: list[Result] = []
     places = asyncio.Semaphore(at_once)
@@ -116,7 +126,7 @@ async def run_all(jobs: Sequence[Job], at_once: int, reports: Path) -> list[Resu
     async def run_next(number: int, job: Job) -> None:
         async with places:
             say(f"=== {job.name}: begun")
-            result = await run(job, reports / f"{number}.xml")
+            result = await run(job, reports / f"{number}.xml", seed)
         results.append(result)
         say(f"\n=== {job.name}: {'done' if result.code == 0 else 'FAILED'} after {result.seconds:.0f} s")
         say(result.printed)
@@ -144,8 +154,10 @@ def say(text: str) -> None:
 
 def main() -> int:
     began = time.monotonic()
+    seed = os.environ.get("OTTLA_SEED") or str(random.SystemRandom().randrange(2**32))
+    say(f"=== OTTLA_SEED={seed}")
     with tempfile.TemporaryDirectory() as directory:
-        results = asyncio.run(run_all(JOBS, (os.cpu_count() or 1) + 1, Path(directory)))
+        results = asyncio.run(run_all(JOBS, (os.cpu_count() or 1) + 1, Path(directory), seed))
         say(f"=== the {SLOWEST} slowest tests")
         for seconds, name in slowest(Path(directory), SLOWEST):
             say(f"{seconds:7.1f} s  {name}")
@@ -153,6 +165,7 @@ def main() -> int:
     say(f"=== {(time.monotonic() - began) / 60:.1f} minutes, of which:")
     for result in results:
         say(f"{result.seconds:7.1f} s  {result.job.name}{': FAILED' if result.code else ''}")
+    say(f"=== OTTLA_SEED={seed} make test runs them in this order again")
     return next((result.code for result in failed), 0)
 
 

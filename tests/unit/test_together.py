@@ -35,10 +35,14 @@ def test_no_job_is_empty() -> None:
 
 
 def test_the_checks_have_the_tests_of_their_job(tmp_path: Path) -> None:
-    assert command(CHECKS, tmp_path)[-1] == "check"
+    assert command(CHECKS, tmp_path, "7")[-1] == "check"
     makefile = (REPOSITORY / "Makefile").read_text()
     check = makefile[makefile.index("\ncheck:") :].split("\n\n")[0]
     assert all(path in check for path in CHECKS.paths)
+
+
+def test_a_seed_repeats_the_order_of_each_job(tmp_path: Path) -> None:
+    assert all("--randomly-seed=7" in command(job, tmp_path, "7") for job in JOBS if job is not CHECKS)
 
 
 def test_the_slowest_tests_of_all_reports_come_first(pytester: pytest.Pytester) -> None:
