@@ -11,14 +11,15 @@ from tests.pipelines.driving import START_MS, Drive, some_events
 from ottla.pipelines.campaign.events import CAMPAIGNS, CLICKS, PURCHASES, VIEWS
 from ottla.pipelines.campaign.job import PIPELINE
 from ottla.pipelines.campaign.statistics import compare, wilson
-from ottla.pipelines.frame.generating import Event
+from ottla.pipelines.frame.generating import Event, json_event
 
 
 @pytest.mark.timeout(240)
 def test_the_answers_are_those_of_a_plain_computation(drive: Drive) -> None:
     events = [*_broken_campaigns(), *some_events(PIPELINE, 3000)]
     middle = len(events) // 3
-    events[middle:middle] = _oversized(events[middle].timestamp_ms)
+    sent_ms = events[middle].timestamp_ms
+    events[middle:middle] = [*_oversized(sent_ms), *_bought_unseen(sent_ms)]
     reference.verify(drive.interrupted(PIPELINE, events), events)
 
 
@@ -30,6 +31,27 @@ def _broken_campaigns() -> list[Event]:
         "third-arm": b'{"experiment":"x","arm":"C"}',
     }
     return [Event(CAMPAIGNS, key.encode(), value, START_MS) for key, value in values.items()]
+
+
+def _bought_unseen(sent_ms: int) -> list[Event]:
+    """Purchases in an experiment that nobody has viewed; one of them is larger than all of them may be together."""
+    campaigns = [
+        json_event(CAMPAIGNS, f"unseen-{arm}", sent_ms, experiment="unseen", arm=arm.upper()) for arm in ("a", "b")
+    ]
+    amounts = (100_000_000_000, 100_000_000_000, 2**63 - 1)
+    return campaigns + [
+        json_event(
+            PURCHASES,
+            "u9",
+            sent_ms,
+            event_id=f"unseen-{number}",
+            event_time=sent_ms,
+            campaign_id="unseen-b",
+            user_id="u9",
+            amount_cents=amount,
+        )
+        for number, amount in enumerate(amounts)
+    ]
 
 
 def _oversized(sent_ms: int) -> list[Event]:

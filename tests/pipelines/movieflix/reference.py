@@ -41,7 +41,7 @@ def verify_lake(run: Run, views: list[Fields]) -> None:
 
 
 def _holds(topic: str, fields: Fields) -> bool:
-    return bool(fields["position_s"] >= 0 and fields["watched_s"] >= 0)
+    return bool(fields["position_s"] >= 0 and 0 <= fields["watched_s"] <= 1_000_000_000)
 
 
 def positions(views: list[Fields]) -> dict[str, Fields]:

@@ -22,13 +22,14 @@ def test_the_answers_are_those_of_a_plain_computation(drive: Drive) -> None:
 
 
 def _broken_shows() -> list[Event]:
-    """No JSON, half a show, the id of another one, and a show that is there no more."""
+    """No JSON, half a show, the id of another one, one that is there no more, and one of the lowest rank there is."""
     fields = {"show_id": "show-00", "title": "Twice", "genres": ["crime"], "rank": 0, "available_from": 0}
     values = {
         "show-90": b"not json at all",
         "show-91": b'{"show_id":"show-91","genres":["drama"]}',
         "show-92": json.dumps(fields).encode(),
         "show-93": None,
+        "show-94": json.dumps({**fields, "show_id": "show-94", "rank": -(2**31)}).encode(),
     }
     return [Event(CATALOGUE, key.encode(), value, START_MS) for key, value in values.items()]
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 COMPARISONS = "campaign.comparisons"
 _VISIT = "campaign_id STRING, user_id STRING"
+# The sum of as many as there can be is a number that fits; one that does not would end the query.
+_MOST_CENTS = 100_000_000_000
 
 
 def _comparisons(streams: "Streams") -> "DataFrame":
@@ -32,7 +34,9 @@ PIPELINE = Pipeline(
         Input(
             Topic(PURCHASES),
             f"{_VISIT}, amount_cents BIGINT",
-            rules=(Rule("amount_cents > 0", "amount_cents is not above 0"),),
+            rules=(
+                Rule(f"amount_cents BETWEEN 1 AND {_MOST_CENTS}", f"amount_cents is not between 1 and {_MOST_CENTS}"),
+            ),
         ),
     ),
     tables=(

@@ -51,8 +51,9 @@ def compared(counts: "DataFrame", lateness_seconds: int) -> "DataFrame":
             F.unix_millis("window.end").alias("window_end"),
             (F.unix_millis("window.end") + lateness_seconds * 1000).alias("final_at"),
             *(column for column in counts.columns if column not in ("window", "experiment")),
-            (F.col("purchases_a") / F.col("views_a")).alias("conversion_a"),
-            (F.col("purchases_b") / F.col("views_b")).alias("conversion_b"),
+            # A window may begin with a purchase, before anything is viewed.
+            F.try_divide("purchases_a", "views_a").alias("conversion_a"),
+            F.try_divide("purchases_b", "views_b").alias("conversion_b"),
             comparison.alias("comparison"),
         )
         .select("*", "comparison.*", _better().alias("better"))

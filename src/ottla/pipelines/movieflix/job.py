@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.frame.reading import Streams
 
+# The sum of as many as there can be is a number that fits; one that does not would end the query.
+_MOST_SECONDS = 1_000_000_000
 _SHOW = "show_id STRING, title STRING, genres ARRAY<STRING>, rank INT, available_from BIGINT"
 
 
@@ -53,7 +55,7 @@ PIPELINE = Pipeline(
             "user_id STRING, show_id STRING, position_s BIGINT, watched_s BIGINT, finished BOOLEAN",
             rules=(
                 Rule("position_s >= 0", "position_s is below 0"),
-                Rule("watched_s >= 0", "watched_s is below 0"),
+                Rule(f"watched_s BETWEEN 0 AND {_MOST_SECONDS}", f"watched_s is not between 0 and {_MOST_SECONDS}"),
             ),
         ),
     ),

@@ -26,7 +26,7 @@ BEST = """
         show -> struct(
             aggregate(show.genres, 0L, (sum, genre) -> sum + coalesce(try_element_at(seconds, genre), 0L))
                 div greatest(size(show.genres), 1) AS score,
-            -show.rank AS place,
+            -CAST(show.rank AS BIGINT) AS place,
             show.show_id AS show_id,
             show.title AS title)))
 """
