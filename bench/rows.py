@@ -170,7 +170,7 @@ def _spark_rows(settings: Settings) -> list[Row]:
             for broker, title in TITLES.items()
             for n in settings.spark_drained_partitions
         ),
-        beside("drain.trigger", "availableNow, time in triggers", unit="s"),
+        beside("drain.trigger", "availableNow, time in triggers", 2.5, "s"),
         beside("drain.processor", "processor time of a record, availableNow", unit="us"),
         beside("floor", "a micro-batch of one record", 1 / 1.2, "ms", goal_text="at most 1.2x the time"),
         beside("sink", f"write, {count}, lz4", 1.5),

@@ -65,7 +65,8 @@ class Watch:
             now_ms = time.time_ns() // 1_000_000
             furthest_ms = 0
             for one in self.queries():
-                behind_ms = one.behind_ms + now_ms - one.at_ms if one.behind_ms else 0
+                is_behind = one.behind_ms or one.state != RUNNING
+                behind_ms = (one.behind_ms or 0) + now_ms - one.at_ms if is_behind else 0
                 furthest_ms = max(furthest_ms, behind_ms)
                 self.worst_ms[one.key] = max(self.worst_ms[one.key], behind_ms)
                 self.worst_delay_ms[one.key] = max(self.worst_delay_ms[one.key], one.delay_ms or 0)
