@@ -25,6 +25,7 @@ from ottla.pipelines.frame.progress import RUNNING, Progress, published
 
 _LOOK_SECONDS, _WEIGH_SECONDS = 1.0, 10.0
 _START_SECONDS = 180.0
+SERIES_SECONDS = 10
 _STOP_SECONDS = 60.0
 # What a JVM says when it has no room for compiled code.
 _NO_ROOM = "CodeCache is full"
@@ -39,8 +40,8 @@ class Watch:
     worst_ms: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     worst_delay_ms: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     bytes_by_kind: dict[str, int] = field(default_factory=dict)
-    # The furthest of all queries, by seconds since `began`.
-    series: list[tuple[float, float]] = field(default_factory=list)
+    # How many seconds the furthest of all queries was behind at most, for each ten seconds since `began`.
+    series: dict[int, float] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -70,7 +71,8 @@ class Watch:
                 furthest_ms = max(furthest_ms, behind_ms)
                 self.worst_ms[one.key] = max(self.worst_ms[one.key], behind_ms)
                 self.worst_delay_ms[one.key] = max(self.worst_delay_ms[one.key], one.delay_ms or 0)
-            self.series.append((round(time.monotonic() - self.began, 1), furthest_ms / 1000))
+            began = int((time.monotonic() - self.began) // SERIES_SECONDS * SERIES_SECONDS)
+            self.series[began] = max(self.series.get(began, 0.0), furthest_ms / 1000)
             if time.monotonic() >= weigh_at:
                 weigh_at = time.monotonic() + _WEIGH_SECONDS
                 self.weigh()
@@ -117,7 +119,7 @@ def work(specification: Specification) -> Figures:
         "answers_seconds": started,
         "behind_seconds": max(watch.worst_ms.values(), default=0) / 1000,
         "behind_ms": dict(watch.worst_ms),
-        "behind_series": watch.series,
+        "behind_series": list(watch.series.items()),
         "delay_ms": dict(watch.worst_delay_ms),
         "processor_share": used / counted,
         "memory_mb": watch.most_bytes / 1e6,

@@ -5,6 +5,7 @@ that Ctrl-C reaches this process alone.
 """
 
 import contextlib
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from ottla.pipelines.frame.results import Results
 from ottla.pipelines.frame.session import require_spark
 
 if TYPE_CHECKING:
+    from ottla.pipelines.frame.job import AnyQuery
     from ottla.pipelines.frame.pipeline import Pipeline
     from ottla.pipelines.frame.progress import Progress
 
@@ -33,10 +35,12 @@ _BROKER_LOG, _INSTALL_LOG = "broker.log", "install.log"
 _STOP_SECONDS = 30.0
 _EVERY = "1 second"
 # Where several share a few cores, less often is sooner. Spark begins micro-batches when the clock shows a multiple of
-# the time between them: with the same for all, all would begin at the same moment, and each wait for the others.
-_EVERY_OF_SEVERAL_MS, _APART_MS = 2200, 70
+# the time between them, and so all at the same moment, where each waits for the others. Taking turns, the last one has
+# to be done when the first begins again. With times of their own they would meet by and by, and for many batches.
+_EVERY_OF_SEVERAL_MS = 2200
 # A micro-batch costs about as much with many events as with few, so with many there is one less often.
 _EVERY_OF_MANY_EVENTS_MS, _MANY_EVENTS_A_SECOND = 4000, 300
+_BEGUN_WITHIN = 0.6
 SPARK_SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "768m",
@@ -49,14 +53,18 @@ SPARK_SETTINGS = {
 
 
 def _side_by_side(pipelines: "Sequence[Pipeline]", rate: float | None) -> "list[Pipeline]":
-    """With about the same pace for all queries: those that run all the time would leave none of it to the others."""
+    """With the same pace for all queries, and one after the other: those that run all the time would leave none of it
+    to the others."""
     has_many = rate is not None and rate > _MANY_EVENTS_A_SECOND
     every_ms = _EVERY_OF_MANY_EVENTS_MS if has_many else _EVERY_OF_SEVERAL_MS
+    step_ms = int(_BEGUN_WITHIN * every_ms) // sum(len(one.queries) for one in pipelines)
+    turns = itertools.count()
 
-    def paced(pipeline: "Pipeline", every: str) -> "Pipeline":
-        return replace(pipeline, queries=tuple(replace(query, every=every) for query in pipeline.queries))
+    def paced(query: "AnyQuery") -> "AnyQuery":
+        phase = f"{next(turns) * step_ms}ms of {every_ms}ms"
+        return replace(query, every=f"{every_ms} milliseconds", phase=phase)
 
-    return [paced(one, f"{every_ms + number * _APART_MS} milliseconds") for number, one in enumerate(pipelines)]
+    return [replace(one, queries=tuple(map(paced, one.queries))) for one in pipelines]
 
 
 class Demo:

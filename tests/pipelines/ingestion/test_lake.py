@@ -146,6 +146,18 @@ def test_a_compaction_that_is_killed_or_second_leaves_the_lake_as_it_was(tmp_pat
     assert offsets(lake) == list(range(100))
 
 
+def test_who_has_little_time_begins_with_the_most_files(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for number in range(10):
+        for topic in ("orders", "visits", "clicks"):
+            if topic == "visits" or number < 9:
+                add(lake, 10 * number, 10, topic=topic)
+    assert compact(lake, most_groups=1) == 9
+    assert [file.rows for file in lake.state().files.values() if file.topic == "visits"] == [100]
+    assert [compact(lake, most_groups=1) for _ in range(3)] == [8, 8, 0]
+    assert len(lake.state().files) == 3
+
+
 def test_large_files_are_left_alone(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     for number in range(20):

@@ -9,6 +9,7 @@ from ottla.client.types import TopicPartition
 from ottla.spark.datasource import OttlaDataSource
 from ottla.spark.source.columns import connector_schema
 from ottla.spark.source.limits import AtOffsets, AtTime, AtTimes, Earliest, Latest
+from ottla.spark.source.option_values import phase
 from ottla.spark.source.options import SourceOptions, read_options
 
 GOOD = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "orders"}
@@ -49,6 +50,9 @@ def options_of(given: dict[str, str] | None = None, *, is_stream: bool = False) 
         ({"minRecordPerPartition": "5"}, "no option 'minRecordPerPartition': did you mean 'minRecordsPerPartition'"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "option minOffsetsPerTrigger is 5, more than"),
         ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay is 'soon': expected a time such as 15m"),
+        ({"triggerPhase": "400ms"}, "option triggerPhase is '400ms': expected the time behind the trigger's, such as"),
+        ({"triggerPhase": "2s of 2s"}, "option triggerPhase is '2s of 2s'"),
+        ({"triggerPhase": "400ms of 2 moons"}, "option triggerPhase is '400ms of 2 moons'"),
         ({"failOnDataLoss": "maybe"}, "option failOnDataLoss is 'maybe': expected true or false"),
         ({"valueFormat": "avro"}, "option valueFormat is 'avro': there is json"),
         ({"offsetsGroup": " "}, "option offsetsGroup is empty"),
@@ -103,3 +107,12 @@ def test_a_group_is_published_to_only_where_one_is_named() -> None:
     asked = options_of({"kafka.group.id": "carried", "offsetsGroup": "asked"})
     assert (asked.offsets_group, asked.is_group_asked_for) == ("asked", True)
     assert "group.id" not in asked.settings
+
+
+@pytest.mark.parametrize(
+    ("now", "wait"), [(100.0, 0.4), (100.1, 0.3), (100.4, 0.0), (101.9, 0.0), (102.0, 0.4), (102.399, 0.001)]
+)
+def test_a_phase_begins_behind_the_moment_of_the_trigger(now: float, wait: float) -> None:
+    found = phase({"triggerPhase": "400ms of 2s"}, "triggerPhase")
+    assert found is not None
+    assert found.wait_seconds(now) == pytest.approx(wait, abs=1e-6)

@@ -123,6 +123,17 @@ def test_small_batches_wait_for_more(spark: Any, ottla_target: Target, tmp_path:
     assert [row[1] for row in query.rows] == numbered(61)
 
 
+def test_who_takes_turns_with_others_waits_for_nobody_when_there_is_an_end(
+    spark: Any, ottla_target: Target, tmp_path: Path
+) -> None:
+    topic = ottla_target.topic(1)
+    write(ottla_target, topic, numbered(3))
+    options = {"subscribe": topic, "startingOffsets": "earliest", "triggerPhase": "3599s of 1h"}
+    query = Query(spark, ottla_target, tmp_path / "checkpoint", **options)
+    query.run()
+    assert [row[1] for row in query.rows] == numbered(3)
+
+
 def test_ranges_are_split(spark: Any, ottla_target: Target, tmp_path: Path) -> None:
     topic = ottla_target.topic(2)
     write(ottla_target, topic, numbered(100))

@@ -222,16 +222,20 @@ def test_the_events_of_the_demo_are_shared_out_by_what_is_usual_for_each_pipelin
     assert [unequal.rate_of(one) for one in unequal.pipelines] == [750, 250]
 
 
-def test_the_queries_of_the_demo_have_different_paces_and_a_slower_one_for_many_events(orders: list[Order]) -> None:
+def test_the_queries_of_the_demo_take_turns_and_more_slowly_with_many_events(orders: list[Order]) -> None:
     for option in ([], ["--generate", "1000"], ["--only", "campaign"]):
         assert CliRunner().invoke(app, ["pipeline", "demo", "--port", "0", *option]).exit_code == 1
     usual, many, alone = (
-        [query.pace("1 second") for one in order.pipelines for query in one.queries] for order in orders
+        [(query.pace("1 second"), query.phase) for one in order.pipelines for query in one.queries] for order in orders
     )
-    seconds = [[int(pace.removesuffix(" milliseconds")) / 1000 for pace in paces] for paces in (usual, many)]
-    assert len(set(seconds[0])) == len(catalogue.names())
-    assert max(seconds[0]) < 3 < min(seconds[1])
-    assert alone == ["1 second"]
+    for queries, slowest in ((usual, 3000), (many, 5000)):
+        ((every, unit),) = {tuple(pace.split(" ")) for pace, _ in queries}
+        assert (unit, int(every) < slowest) == ("milliseconds", True)
+        phases = [phase.partition("ms of ") for _, phase in queries if phase is not None]
+        assert {of for _, _, of in phases} == {f"{every}ms"}
+        assert len({after for after, _, _ in phases}) == len(queries)
+    assert usual[0] != many[0]
+    assert alone == [("1 second", None)]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])

@@ -73,5 +73,7 @@ def _writer(spark: "SparkSession", pipeline: Pipeline, query: AnyQuery, place: P
     spark.conf.set(_ALSO_WITHOUT_EVENTS, str(query.waits_for_time).lower())
     if not is_address(place.data) and spark.conf.get(_FILES, None) is None:
         spark.conf.set(_FILES, _PLAIN_FILES)
-    writer = writer_of(query, Streams(spark, pipeline, place, query.name)).queryName(query_name(pipeline, query))
+    writer = writer_of(query, Streams(spark, pipeline, place, query.name, query.phase)).queryName(
+        query_name(pipeline, query)
+    )
     return writer.option("checkpointLocation", place.checkpoint(pipeline.name, query.name))

@@ -99,7 +99,8 @@ class Query:
 
     `takes_rejects`: the pass is one over all inputs, and dead letters and late events come out of it, too. One query of
     a pipeline does that. `waits_for_time`: it has something to do when time goes by, also where no event comes.
-    `every` is the time between two micro-batches where that of the run does not fit: URGENT or UNHURRIED."""
+    `every` is the time between two micro-batches where that of the run does not fit: URGENT or UNHURRIED. `phase` is
+    how long behind Spark's own moment they begin, so that several queries take turns: the source's `triggerPhase`."""
 
     name: str
     answers: tuple[Answer, ...]
@@ -107,6 +108,7 @@ class Query:
     takes_rejects: bool = True
     waits_for_time: bool = False
     every: str | None = None
+    phase: str | None = None
 
     def pace(self, usual: str) -> str:
         """The time between two of its micro-batches, in a run where it usually is that."""
@@ -121,6 +123,7 @@ class BatchQuery:
     build: Callable[["Streams"], "DataFrame"]
     write: Callable[["DataFrame", Place], None]
     every: str | None = None
+    phase: str | None = None
     mode: Literal["append"] = "append"
     waits_for_time: bool = False
 

@@ -140,7 +140,8 @@ def _progress_of(
         batch=last.batchId,
         rows=last.numInputRows,
         rows_per_second=round(last.processedRowsPerSecond or 0.0, 1),
-        batch_ms=last.batchDuration,
+        # Without what the source waits for its turn (`Query.phase`).
+        batch_ms=last.batchDuration - last.durationMs.get("latestOffset", 0),
         lag=lag.records,
         state_bytes=sum(one.memoryUsedBytes for one in last.stateOperators),
         dropped=left_out.dropped,

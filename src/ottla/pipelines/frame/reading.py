@@ -29,11 +29,14 @@ _ONE_PASS = {"minRecordsPerPartition": "2000", **_KEPT}
 class Streams:
     """The streams and tables of one query of a pipeline."""
 
-    def __init__(self, spark: "SparkSession", pipeline: Pipeline, place: Place, query: str) -> None:
+    def __init__(
+        self, spark: "SparkSession", pipeline: Pipeline, place: Place, query: str, phase: str | None = None
+    ) -> None:
         self.spark = spark
         self.pipeline = pipeline
         self.place = place
         self._group = f"{pipeline.name}-{query}"
+        self._phase = phase
         self._raw: DataFrame | None = None
 
     def events(self, *topics: str) -> "DataFrame":
@@ -67,7 +70,7 @@ class Streams:
         """All records of all topics in whose names the pattern is found, as they are, with their headers."""
         reader = self._reader({**self._cluster(), "subscribePattern": pattern, "includeHeaders": "true"})
         if self.place.source != "kafka":
-            reader = reader.option("offsetsGroup", self._group).options(**_ONE_PASS)
+            reader = reader.options(**self._own_options())
         return reader.load()
 
     def with_fields(self, records: "DataFrame") -> "DataFrame":
@@ -95,7 +98,7 @@ class Streams:
         starting = starting_offsets(self.pipeline, self.place, topics)
         reader = self._reader(self._options(topics), starting)
         if self.place.source != "kafka":
-            reader = reader.option("offsetsGroup", self._group).options(**_ONE_PASS)
+            reader = reader.options(**self._own_options())
         return self._parsed(reader, fields, columns)
 
     def _parsed(
@@ -117,6 +120,11 @@ class Streams:
 
     def _options(self, topics: list[str]) -> dict[str, Any]:
         return {**self._cluster(), "subscribe": ",".join(topics)}
+
+    def _own_options(self) -> dict[str, Any]:
+        """Of a stream, where the source is ours."""
+        phase = {} if self._phase is None else {"triggerPhase": self._phase}
+        return {"offsetsGroup": self._group, **_ONE_PASS, **phase}
 
     def _cluster(self) -> dict[str, Any]:
         return {**self.place.spark_options, "kafka.isolation.level": "read_committed"}

@@ -18,13 +18,20 @@ LEAST_FILES = 8
 
 
 def compact(
-    lake: Lake, *, small_bytes: int = SMALL_BYTES, target_bytes: int = TARGET_BYTES, least_files: int = LEAST_FILES
+    lake: Lake,
+    *,
+    small_bytes: int = SMALL_BYTES,
+    target_bytes: int = TARGET_BYTES,
+    least_files: int = LEAST_FILES,
+    most_groups: int | None = None,
 ) -> int:
-    """Put `least_files` or more small files of one topic and hour together; how many files there are less."""
+    """Put `least_files` or more small files of one topic and hour together; how many files there are less.
+
+    With `most_groups`, no more than that many topics and hours, those with the most files first: who has something else
+    to do as well leaves the rest for the next time."""
     saved = 0
-    for group in _groups(lake.state(), small_bytes, target_bytes):
-        if len(group) < least_files:
-            continue
+    groups = [group for group in _groups(lake.state(), small_bytes, target_bytes) if len(group) >= least_files]
+    for group in sorted(groups, key=len, reverse=True)[:most_groups]:
         added = write_files(lake.directory, (read_table(lake.directory, [file]) for file in group))
         try:
             lake.publish(Commit(tuple(added), tuple(file.path for file in group)))

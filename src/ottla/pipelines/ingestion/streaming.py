@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _HEADERS = "array<struct<key: string, value: binary>>"
 # Whoever makes every hundredth commit looks through the folders for what can be deleted.
 VACUUM_EVERY = 100
+# Topics that get a file with every micro-batch have enough small ones at the same moment.
+COMPACTED_AT_ONCE = 4
 
 Covered = Mapping[Partition, list[Range]]
 
@@ -45,7 +47,8 @@ class Written(NamedTuple):
 
 def ingest(batch: DataFrame, lake: Lake, brokers: Mapping[str, object]) -> None:
     """1. Leave out what the lake has. 2. Write the rest to files. 3. Publish them, with the offsets that they cover.
-    4. Where an hour has many small files, make one of them. 5. From time to time, delete what is no part any more.
+    4. Where hours have many small files, put those of a few together. 5. From time to time, delete what is no part of
+    the lake any more.
 
     `brokers` are settings of a client that reaches them. Raises TopicReplaced."""
     headers = F.coalesce("headers", F.array().cast(_HEADERS))
@@ -53,7 +56,7 @@ def ingest(batch: DataFrame, lake: Lake, brokers: Mapping[str, object]) -> None:
     before = state = lake.state()
     while not _is_ingested(records, lake, state, brokers):
         state = lake.state()
-    compact(lake)
+    compact(lake, most_groups=COMPACTED_AT_ONCE)
     if lake.state().version // VACUUM_EVERY > before.version // VACUUM_EVERY:
         lake.vacuum()
 

@@ -7,7 +7,7 @@ users put their own among them; but one that is nearly the name of an option is 
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Final, overload
+from typing import Final, NamedTuple, overload
 
 from ottla.spark.source.failures import OptionError
 
@@ -29,6 +29,7 @@ _NAMES: Final = (
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
+    "triggerPhase",
     "failOnDataLoss",
     "includeHeaders",
     "groupIdPrefix",
@@ -94,8 +95,35 @@ def duration_ms(options: Mapping[str, str], name: str, *, default_ms: int) -> in
     text = options.get(name)
     if text is None:
         return default_ms
+    found = _milliseconds(text)
+    if found is None:
+        raise OptionError(f"option {name} is {text!r}: expected a time such as 15m, 30s or 500ms")
+    return found
+
+
+def _milliseconds(text: str) -> int | None:
     found = _DURATION.fullmatch(text.strip())
     unit = (found["unit"] or "ms").lower() if found else ""
-    if found is None or unit not in _UNIT_MS:
-        raise OptionError(f"option {name} is {text!r}: expected a time such as 15m, 30s or 500ms")
-    return int(int(found["number"]) * _UNIT_MS[unit])
+    return int(int(found["number"]) * _UNIT_MS[unit]) if found is not None and unit in _UNIT_MS else None
+
+
+class Phase(NamedTuple):
+    """`after_ms` behind every moment at which the clock shows a multiple of `every_ms`."""
+
+    after_ms: int
+    every_ms: int
+
+    def wait_seconds(self, now_seconds: float) -> float:
+        """How long until then; none where the last one is not as long ago as the next one's beginning."""
+        return max(self.after_ms - now_seconds * 1000 % self.every_ms, 0.0) / 1000
+
+
+def phase(options: Mapping[str, str], name: str) -> Phase | None:
+    """`400ms of 2s`."""
+    text = options.get(name)
+    if text is None:
+        return None
+    after_ms, every_ms = map(_milliseconds, text.partition(" of ")[::2])
+    if after_ms is None or every_ms is None or not 0 <= after_ms < every_ms:
+        raise OptionError(f"option {name} is {text!r}: expected the time behind the trigger's, such as 400ms of 2s")
+    return Phase(after_ms, every_ms)

@@ -27,7 +27,7 @@ from ottla.spark.source.limits import (
     parsed_offsets,
     parsed_partitions,
 )
-from ottla.spark.source.option_values import duration_ms, refuse_slips, truth, whole_number
+from ottla.spark.source.option_values import Phase, duration_ms, phase, refuse_slips, truth, whole_number
 
 STRATEGIES: Final = ("subscribe", "assign", "subscribePattern")
 _DEFAULT_POLL_TIMEOUT_MS = 120_000
@@ -71,6 +71,7 @@ class SourceOptions:
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
+    trigger_phase: Phase | None
     lookup_attempts: int
     lookup_interval_ms: int
     poll_timeout_ms: int
@@ -118,6 +119,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOption
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=duration_ms(view, "maxTriggerDelay", default_ms=_DEFAULT_TRIGGER_DELAY_MS),
+        trigger_phase=phase(view, "triggerPhase"),
         lookup_attempts=max(whole_number(view, "fetchOffset.numRetries", default=3), 1),
         lookup_interval_ms=whole_number(view, "fetchOffset.retryIntervalMs", at_least=0, default=1000),
         poll_timeout_ms=whole_number(view, "kafkaConsumer.pollTimeoutMs", at_least=1, default=_DEFAULT_POLL_TIMEOUT_MS),

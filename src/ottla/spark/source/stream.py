@@ -155,6 +155,8 @@ class _Course:
     def ends_after(self, starts: Offsets, *, is_limited: bool) -> Offsets:
         """Where a batch that begins at `starts` ends. That it is asked for says that all before is done."""
         self.done(starts)
+        if self._options.trigger_phase is not None and not self._is_bounded:
+            time.sleep(self._options.trigger_phase.wait_seconds(time.time()))
         self.latest = self._latest(starts)
         ends = dict(self.latest)
         if not self._is_planned and self._initial is not None and starts == self._initial.offsets:
