@@ -114,6 +114,12 @@ class Drive:
         job.run_once(self._spark, pipeline, self.place())
         return Run(pipeline, self.place())
 
+    def go_on(self, pipeline: Pipeline, events: Sequence[Event]) -> Run:
+        """With these events, from where it was."""
+        send_all(events, self._bootstrap)
+        job.run_once(self._spark, pipeline, self.place())
+        return Run(pipeline, self.place())
+
     def place(self, most_per_batch: int | None = None) -> Place:
         return Place(self._bootstrap, self._directory / "data", self._source, most_per_batch)
 

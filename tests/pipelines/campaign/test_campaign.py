@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from tests.pipelines.campaign import reference
 from tests.pipelines.driving import START_MS, Drive, some_events
 
 from ottla.pipelines.campaign.events import CAMPAIGNS, CLICKS, PURCHASES, VIEWS
-from ottla.pipelines.campaign.job import PIPELINE
+from ottla.pipelines.campaign.job import COMPARISONS, PIPELINE
 from ottla.pipelines.campaign.statistics import compare, wilson
 from ottla.pipelines.frame.generating import Event, json_event
+
+_WHOLE_STAGE = "spark.sql.codegen.wholeStage"
 
 
 @pytest.mark.timeout(240)
@@ -21,6 +24,21 @@ def test_the_answers_are_those_of_a_plain_computation(drive: Drive) -> None:
     sent_ms = events[middle].timestamp_ms
     events[middle:middle] = [*_oversized(sent_ms), *_bought_unseen(sent_ms)]
     reference.verify(drive.interrupted(PIPELINE, events), events)
+
+
+def test_campaigns_may_be_announced_after_their_first_visits(drive: Drive, pipeline_spark: Any) -> None:
+    """Nothing is compared until then, and nothing fails. Without code that is generated, as pipelines run, Spark does
+    not look at what it joins with nothing."""
+    before = pipeline_spark.conf.get(_WHOLE_STAGE)
+    pipeline_spark.conf.set(_WHOLE_STAGE, "false")
+    events = some_events(PIPELINE, 600)
+    announced = [event for event in events if event.topic == CAMPAIGNS]
+    visits = [event for event in events if event.topic != CAMPAIGNS]
+    try:
+        assert drive.at_once(PIPELINE, visits[:200]).table(COMPARISONS) == {}
+        assert drive.go_on(PIPELINE, [*announced, *visits[200:]]).table(COMPARISONS)
+    finally:
+        pipeline_spark.conf.set(_WHOLE_STAGE, before)
 
 
 def _broken_campaigns() -> list[Event]:

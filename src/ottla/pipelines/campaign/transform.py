@@ -1,6 +1,7 @@
 """From views, clicks and purchases to campaigns compared."""
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,9 +21,15 @@ _KINDS = {"views": VIEWS, "clicks": CLICKS, "purchases": PURCHASES}
 
 def of_campaigns(events: "DataFrame", campaigns: "DataFrame") -> "DataFrame":
     """Each event with the experiment and the arm that its campaign stands for; events of no known campaign are left
-    out. There are few campaigns: they go to the events, not the other way round."""
+    out. There are few campaigns: they go to the events, not the other way round.
+
+    Joined with no campaign at all, events would not even be looked at, and what comes before the join could not keep
+    its state. So there is always one, which no event is of."""
     known = campaigns.select(F.col("key").alias("campaign_id"), "experiment", "arm")
-    return events.join(F.broadcast(known), "campaign_id")
+    none = campaigns.sparkSession.range(1).select(
+        F.lit(f"none {uuid4().hex}").alias("campaign_id"), F.lit("none").alias("experiment"), F.lit("none").alias("arm")
+    )
+    return events.join(F.broadcast(known.unionAll(none)), "campaign_id")
 
 
 def counted(events: "DataFrame") -> "DataFrame":
