@@ -114,7 +114,7 @@ class Phase(NamedTuple):
     every_ms: int
 
     def wait_seconds(self, now_seconds: float) -> float:
-        """How long until then; none where the last one is not as long ago as the next one's beginning."""
+        """How long until the moment that belongs to the last multiple; none where that has passed."""
         return max(self.after_ms - now_seconds * 1000 % self.every_ms, 0.0) / 1000
 
 
