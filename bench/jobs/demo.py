@@ -25,8 +25,8 @@ from ottla.pipelines.frame.progress import RUNNING, Progress, published
 
 _LOOK_SECONDS, _WEIGH_SECONDS = 1.0, 10.0
 _START_SECONDS = 180.0
-SERIES_SECONDS = 10
 _STOP_SECONDS = 60.0
+_SERIES_SECONDS = 10
 # What a JVM says when it has no room for compiled code.
 _NO_ROOM = "CodeCache is full"
 
@@ -71,8 +71,8 @@ class Watch:
                 furthest_ms = max(furthest_ms, behind_ms)
                 self.worst_ms[one.key] = max(self.worst_ms[one.key], behind_ms)
                 self.worst_delay_ms[one.key] = max(self.worst_delay_ms[one.key], one.delay_ms or 0)
-            began = int((time.monotonic() - self.began) // SERIES_SECONDS * SERIES_SECONDS)
-            self.series[began] = max(self.series.get(began, 0.0), furthest_ms / 1000)
+            since = int((time.monotonic() - self.began) // _SERIES_SECONDS * _SERIES_SECONDS)
+            self.series[since] = max(self.series.get(since, 0.0), furthest_ms / 1000)
             if time.monotonic() >= weigh_at:
                 weigh_at = time.monotonic() + _WEIGH_SECONDS
                 self.weigh()

@@ -110,9 +110,7 @@ class Drive:
     def at_once(self, pipeline: Pipeline, events: Sequence[Event]) -> Run:
         """All events in as few micro-batches as can be."""
         renew_topics(pipeline, self._bootstrap)
-        send_all(events, self._bootstrap)
-        job.run_once(self._spark, pipeline, self.place())
-        return Run(pipeline, self.place())
+        return self.go_on(pipeline, events)
 
     def go_on(self, pipeline: Pipeline, events: Sequence[Event]) -> Run:
         """With these events, from where it was."""
